@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 CLASSES = ("local", "cached", "create", "ordered", "query", "blocking", "unsupported", "internal")
 # What a call has to come after, and what after it, besides the objects that it names (docs/api-description.md).
-ORDERS = ("objects", "legacy", "maps", "unmaps", "context", "everything")
+ORDERS = ("objects", "legacy", "pages", "maps", "unmaps", "context", "everything")
 
 
 # The oldest driver that is served. What it has need not be looked for.

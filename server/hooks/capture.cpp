@@ -52,7 +52,11 @@ template <typename Begin>
 CUresult begin_watched(ServerCall& call, CUstream stream, Begin begin) {
     FreedMemory& freed = call.session().freed();
     const bool was_capturing = is_capturing(call, stream);
-    if (!was_capturing) freed.capture_begins(stream);
+    if (!was_capturing) {
+        // A function of the program's may hold that up, and need pages.
+        call.allow_overtaking();
+        freed.capture_begins(stream);
+    }
     const CUresult result = begin();
     if (result != CUDA_SUCCESS && !was_capturing) freed.capture_ended(stream);
     return result;

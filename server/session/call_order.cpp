@@ -69,7 +69,7 @@ std::vector<uint64_t> CallOrder::what_holds(const Footprint& footprint) {
         }
         return before;
     }
-    before.push_back(m_barrier);
+    if (!footprint.is_of_pages) before.push_back(m_barrier);
     for (const Footprint::Touch& touch : footprint.touches) {
         const auto key = m_keys.find(touch.key);
         if (key == m_keys.end()) continue;

@@ -35,10 +35,13 @@ public:
 
     std::vector<Touch> touches;
     std::vector<uint64_t> streams;
-    bool after_all = false;      ///< waits for every earlier call
-    bool before_all = false;     ///< every later call waits for it
-    bool only_asks = false;      ///< whether work is done: it neither works in the stream nor needs memory
-    bool client_waits = false;   ///< a thread of the program waits for the reply: what comes after it there has not been sent
+    bool after_all = false;     ///< waits for every earlier call
+    bool before_all = false;    ///< every later call waits for it
+    bool only_asks = false;     ///< whether work is done: it neither works in the stream nor needs memory
+    bool client_waits = false;  ///< a thread of the program waits for the reply: what comes after it there has not been sent
+    /// Brings pages to the program or back, for a function that a stream has called, perhaps: whatever waits for that must not
+    /// hold it up. It comes behind what maps memory alone.
+    bool is_of_pages = false;
     bool maps_memory = false;    ///< gives addresses memory: work in streams waits for it, and it waits for what unmaps
     bool unmaps_memory = false;  ///< takes memory from addresses, which may be mapped again
 };

@@ -76,6 +76,7 @@ void Session::place_streams(const protocol::CallHeader& header, Footprint& footp
         if (blocking && !footprint.only_asks) footprint.use(legacy_key(context));
     }
     if (!footprint.streams.empty() && !footprint.only_asks) touches.push_back({k_mapping_key, false, false, false});
+    if (footprint.is_of_pages) touches.push_back({k_mapping_key, false, true, false});
     if (footprint.maps_memory) {
         touches.push_back({k_unmapping_key, false, false, false});
         touches.push_back({k_mapping_key, false, true, false});

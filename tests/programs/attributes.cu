@@ -1,5 +1,7 @@
 // Attributes that a program sets and asks for at each step, as attention kernels do: what has been told once is not asked
 // again.
+#include <cuda.h>
+
 #include <utility>
 
 #include "check.h"
@@ -60,6 +62,29 @@ static Clusters ask_clusters(unsigned blocks) {
     return clusters;
 }
 
+/// Of no function in particular, as cuBLAS 13.5 asks when it starts.
+static void ask_without_function() {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {3, 1, 1};
+    CUlaunchConfig config{};
+    config.gridDimX = 3;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.blockDimX = 128;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult status;
+    CHECK(cudaGetDriverEntryPointByVersion("cuOccupancyMaxActiveClusters", &found, 11080, cudaEnableDefault, &status));
+    const auto ask = reinterpret_cast<decltype(&cuOccupancyMaxActiveClusters)>(found);
+    int count = 0;
+    const CUresult threes = ask(&count, nullptr, &config);
+    EXPECT(threes == CUDA_SUCCESS || threes == CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    attribute.value.clusterDim.x = config.gridDimX = 2;
+    EXPECT_EQ(static_cast<int>(ask(&count, nullptr, &config)), static_cast<int>(CUDA_SUCCESS));
+    EXPECT(count > 0);
+}
+
 static int clusters_of(unsigned blocks) {
     const Clusters clusters = ask_clusters(blocks);
     CHECK(clusters.result);
@@ -68,6 +93,7 @@ static int clusters_of(unsigned blocks) {
 
 /// For devices that have clusters.
 static void ask_for_clusters(int steps) {
+    ask_without_function();
     const int twos = clusters_of(2);
     // Of a launch with no size of clusters drivers say one or the other: it stays what it is.
     const Clusters ones = ask_clusters(0);

@@ -6,7 +6,55 @@
 
 constexpr size_t k_rows = 40, k_width = 1000, k_pitch = 1024, k_bytes = k_rows * k_pitch;
 
+__global__ void add(unsigned* to, int count, unsigned more) {
+    for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] += more;
+}
+
+// What is copied to registered memory, by whichever address of it, is there when a synchronous copy returns; what the program
+// writes then is not lost.
+static void to_registered() {
+    constexpr int k_count = 1000, k_row = 40;
+    constexpr size_t k_size = k_count * sizeof(unsigned), k_row_bytes = k_row * sizeof(unsigned);
+    static unsigned registered[k_count];
+    unsigned* there = nullptr;
+    CHECK(cudaHostRegister(registered, k_size, cudaHostRegisterMapped));
+    CHECK(cudaHostGetDevicePointer(reinterpret_cast<void**>(&there), registered, 0));
+    std::vector<unsigned> pageable(k_count);
+    DeviceArray<unsigned> device(k_count);
+    unsigned* locked = nullptr;
+    CHECK(cudaMallocHost(&locked, k_size));
+    unsigned first = 0;
+    for (int from = 0; from < 3; ++from) {
+        for (unsigned* to : {registered, there}) {
+            for (bool in_rows : {false, true}) {
+                first += 10000;
+                for (int i = 0; i < k_count; ++i) locked[i] = pageable[i] = first + i;
+                CHECK(cudaMemcpy(device.data(), locked, k_size, cudaMemcpyDefault));
+                CHECK(cudaDeviceSynchronize());
+                unsigned* const sources[] = {pageable.data(), locked, device.data()};
+                if (in_rows)
+                    CHECK(cudaMemcpy2D(to, k_row_bytes, sources[from], k_row_bytes, k_row_bytes, k_count / k_row,
+                                       cudaMemcpyDefault));
+                else
+                    CHECK(cudaMemcpy(to, sources[from], k_size, cudaMemcpyDefault));
+                // From the device to an address of the device's it need not be over.
+                if (from == 2 && to == there) CHECK(cudaDeviceSynchronize());
+                for (int i = 0; i < k_count; ++i) EXPECT_EQ(registered[i], first + i);
+                registered[10] = 0;
+                registered[11] += 1;
+                add<<<1, 64>>>(there, k_count, 100);
+                CHECK(cudaDeviceSynchronize());
+                for (int i = 0; i < k_count; ++i)
+                    EXPECT_EQ(registered[i], 100 + (i == 10 ? 0 : i == 11 ? first + 12 : first + i));
+            }
+        }
+    }
+    CHECK(cudaFreeHost(locked));
+    CHECK(cudaHostUnregister(registered));
+}
+
 int main() {
+    to_registered();
     std::vector<unsigned char> pattern(k_bytes), found(k_bytes);
     Random random(5);
     for (unsigned char& byte : pattern) byte = static_cast<unsigned char>(random.next());
