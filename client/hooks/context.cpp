@@ -46,6 +46,7 @@ void remove_converted(State& state, uint64_t context) {
 
 void forget_objects(Call& call, uint64_t context) {
     State& state = call.state;
+    state.resources.forget();
     forget_captures_of_context(call, context);
     release_host_memory_of_context(call, context);
     remove_of_context(state.streams, context);

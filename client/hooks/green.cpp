@@ -24,9 +24,18 @@ CUresult check_kind(unsigned type, bool has_queues = true) {
     return queues && known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
-template <typename Values>
-CUresult give(CUresult result, const Values& answer, CUdevResource* resource) {
-    if (result == CUDA_SUCCESS) copy_struct(resource, answer.resource);
+/// What a device or a context has does not change: libraries ask for it again and again.
+/// @param of  token of whose resource it is, or a device @param ask  gets the answer's values
+template <typename Values, typename Ask>
+CUresult give(Call& call, uint64_t of, CUdevResourceType type, CUdevResource* resource, Ask ask) {
+    Bytes bytes;
+    const CUresult result = call.state.resources.get(question_of(call.id, of, type), bytes, [&](Bytes& told) {
+        Values answer;
+        const CUresult asked = ask(answer);
+        told = std::move(answer.resource);
+        return asked;
+    });
+    if (result == CUDA_SUCCESS) copy_struct(resource, bytes);
     return result;
 }
 
@@ -74,8 +83,9 @@ std::vector<uint64_t> streams_of(Call& call, uint64_t green) {
 CUresult hook_client_cuDeviceGetDevResource(Call& call, CUdevice device, CUdevResource* resource, CUdevResourceType type) {
     if (!find_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
-    gen::CuDeviceGetDevResourceValues answer;
-    return give(gen::request_cuDeviceGetDevResource(call, device, type, answer), answer, resource);
+    return give<gen::CuDeviceGetDevResourceValues>(call, static_cast<uint64_t>(device), type, resource, [&](auto& answer) {
+        return gen::request_cuDeviceGetDevResource(call, device, type, answer);
+    });
 }
 
 CUresult hook_client_cuCtxGetDevResource(Call& call, CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
@@ -84,23 +94,30 @@ CUresult hook_client_cuCtxGetDevResource(Call& call, CUcontext hCtx, CUdevResour
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (context->green != 0)
         return hook_client_cuGreenCtxGetDevResource(call, to_handle<CUgreenCtx>(context->token), resource, type);
-    gen::CuCtxGetDevResourceValues answer;
-    return give(gen::request_cuCtxGetDevResource(call, to_token(hCtx), type, answer), answer, resource);
+    return give<gen::CuCtxGetDevResourceValues>(call, to_token(hCtx), type, resource, [&](auto& answer) {
+        return gen::request_cuCtxGetDevResource(call, to_token(hCtx), type, answer);
+    });
 }
 
 CUresult hook_client_cuGreenCtxGetDevResource(Call& call, CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
     if (CUresult refused = check_kind(type); refused != CUDA_SUCCESS) return refused;
     uint64_t token = 0;
     if (!find_green(call, hCtx, token)) return CUDA_ERROR_INVALID_CONTEXT;
-    gen::CuGreenCtxGetDevResourceValues answer;
-    return give(gen::request_cuGreenCtxGetDevResource(call, token, type, answer), answer, resource);
+    return give<gen::CuGreenCtxGetDevResourceValues>(call, token, type, resource, [&](auto& answer) {
+        return gen::request_cuGreenCtxGetDevResource(call, token, type, answer);
+    });
 }
 
 CUresult hook_client_cuStreamGetDevResource(Call& call, CUstream hStream, CUdevResource* resource, CUdevResourceType type) {
     if (CUresult refused = check_stream(call, hStream); refused != CUDA_SUCCESS) return refused;
     if (CUresult refused = check_kind(type, false); refused != CUDA_SUCCESS) return refused;
-    gen::CuStreamGetDevResourceValues answer;
-    return give(gen::request_cuStreamGetDevResource(call, stream_token(call, hStream), type, answer), answer, resource);
+    const uint64_t token = stream_token(call, hStream);
+    const Stream* stream = call.state.streams.find(token);
+    // Streams have what their contexts have.
+    uint64_t of = stream ? (stream->green != 0 ? stream->green : stream->context) : call.scope();
+    if (stream && stream->detached.load()) of = token;
+    return give<gen::CuStreamGetDevResourceValues>(
+        call, of, type, resource, [&](auto& answer) { return gen::request_cuStreamGetDevResource(call, token, type, answer); });
 }
 
 CUresult hook_client_cuDevSmResourceSplitByCount(Call& call, CUdevResource* result, unsigned int* nbGroups,
@@ -208,6 +225,7 @@ CUresult hook_client_cuGreenCtxDestroy(Call& call, CUgreenCtx hCtx) {
     for (const uint64_t stream : streams) call.state.streams.find(stream)->detached.store(true);
     call.state.contexts.remove(handle);
     call.state.green_contexts.remove(token);
+    call.state.resources.forget();
     const CUresult released = hook_client_cuDevicePrimaryCtxRelease_v2(call, device);
     return result == CUDA_SUCCESS ? released : result;
 }

@@ -64,6 +64,7 @@ public:
     HostMemory host_memory;
     cuda::abi::MemoryAdvice advice;
     Answers<std::any> answers;         ///< of calls of class cached, by their arguments
+    Answers<Bytes> resources;          ///< what devices, contexts and streams have of multiprocessors and work queues
     Answers<CUtensorMap> tensor_maps;  ///< that were made of these arguments before
     PoolHeap pool_heap;
     Captures captures;

@@ -544,11 +544,12 @@ TEST_F(SessionTest, A4_ADecisionLeavesNoCreditThatIsNotThere) {
 }
 
 TEST_F(SessionTest, A11_FindsAFunctionByItsOlderName) {
-    for (const uint64_t event : {k_event, k_event + 1}) {
+    const uint64_t k_other_event = make_token(HandleKind::event, 1, 1);
+    for (const uint64_t event : {k_event, k_other_event}) {
         m_client->send<wire::CuEventCreate>(CallId::cuEventCreate, [&](auto b) { b.setPhEvent(event); });
     }
     const FakeReply reply = m_client->call<wire::CuEventElapsedTimeV2>(
-        CallId::cuEventElapsedTime_v2, [](auto b) { b.setHStart(k_event), b.setHEnd(k_event + 1); });
+        CallId::cuEventElapsedTime_v2, [](auto b) { b.setHStart(k_event), b.setHEnd(k_other_event); });
     EXPECT_EQ(reply.result, 0);
 }
 
