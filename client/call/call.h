@@ -42,6 +42,7 @@ struct Call {
     /// Where the bytes go that an asynchronous copy brings later (CopyDone). Set by a hook before the call is queued.
     const CopyTarget* copy_to = nullptr;
     uint64_t copy_context = 0;  ///< token of that of its stream
+    uint64_t copy_stream = 0;   ///< token
     /// Who is told of the reply to a call that is issued, without waiting. Set by a hook before the call is queued.
     Watch* background = nullptr;
     /// What comes along with a wait, if it travels. Set around it (with_pages_along)

@@ -147,7 +147,7 @@ struct NumberNote {
         if (waiter) call.session.note_waiter(number, *waiter);
         // What comes with a reply that is watched comes to the watch.
         if (call.copy_to && !call.background)
-            call.session.note_copy(number, *call.copy_to, call.copy_repeats, call.copy_context);
+            call.session.note_copy(number, *call.copy_to, call.copy_repeats, call.copy_context, call.copy_stream);
         if (call.graph_launch) call.session.note_graph_launch(number, *call.graph_launch);
     }
 };

@@ -164,6 +164,7 @@ CUresult fetch_to_host(Call& call, const CopyPlan& plan, uint64_t stream, Timing
     }
     call.copy_to = &target;
     call.copy_context = context_of_work(call, stream);
+    call.copy_stream = stream;
     CUresult result = gen::issue_wlCopyFromDeviceAsync(call, plan.source.array, plan.destination.array, plan.source.context,
                                                        plan.destination.context, copy, stream, true, target.total_bytes());
     call.copy_to = nullptr;
@@ -343,6 +344,7 @@ CUresult copy_from_device(Call& call, const CopyTarget& target, CUdeviceptr sour
     }
     call.copy_to = &target;
     call.copy_context = context_of_work(call, stream);
+    call.copy_stream = stream;
     CUresult result = gen::issue_cuMemcpyDtoHAsync_v2(call, source, size_bytes, stream);
     call.copy_to = nullptr;
     if (result != CUDA_SUCCESS) return result;

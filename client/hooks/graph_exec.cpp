@@ -95,6 +95,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     std::vector<uint64_t> sources;
     GraphLaunch launch;
     launch.context = context_of_work(call, stream);
+    launch.stream = stream;
     {
         MutexLock lock(exec->mutex);
         launch.references = exec->references;

@@ -340,6 +340,7 @@ Result<bool> ConnectionToServer::on_event(const protocol::Frame& frame) {
                 case wire::Event::OUTPUT: m_session.on_output(event.getOutput().getStream(), frame.payload_view()); return true;
                 case wire::Event::HOST_CALL: {
                     auto wanted = event.getHostCall();
+                    m_session.host_call_comes();
                     if (m_session.host_calls().request(wanted.getId(), static_cast<CUresult>(wanted.getResult()))) return true;
                     return Error{Code::quota, "the server asks for more host functions than any program has under way"};
                 }

@@ -153,6 +153,8 @@ bool Session::has_other_threads() const {
 Result<void> Session::on_reply(const ReplyHeader& header, protocol::Frame frame) {
     raise_to(m_freed_through, header.freed_through);
     if (header.memory_credit_bytes != 0) m_memory_credit.grant(header.memory_credit_device, header.memory_credit_bytes);
+    // All that was complete by then came before this, and what is still on its way is not in front of it.
+    if (header.result != CUDA_ERROR_NOT_READY) land_held(true);
     Waiter* waiter = nullptr;
     {
         MutexLock lock(m_mutex);

@@ -66,6 +66,8 @@ struct GraphLaunch {
     bool host_functions = false;                       ///< may write anywhere
     std::shared_ptr<const UserReferences> references;  ///< to user objects, which live as long
     uint64_t context = 0;                              ///< token of its stream's
+    uint64_t stream = 0;                               ///< token
+    uint64_t joined = 0;                               ///< Session::last_join() when it was sent
     size_t held = 0;                                   ///< copies that have come, and are not in the program's memory yet
     bool is_over = false;                              ///< its end was told meanwhile
 };
@@ -109,7 +111,8 @@ public:
     void note_waiter(uint64_t number, Waiter& waiter) WL_EXCLUDES(m_mutex);
     /// @param repeats  the copy is part of a graph: its bytes come after each launch
     /// @param context  token of its stream's
-    void note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context) WL_EXCLUDES(m_mutex);
+    void note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context, uint64_t stream = 0)
+        WL_EXCLUDES(m_mutex);
     void note_graph_launch(uint64_t number, const GraphLaunch& launch) WL_EXCLUDES(m_mutex);
     /// The graph with this copy is gone, and all that was made of it.
     void forget_graph_copy(uint64_t number) WL_EXCLUDES(m_mutex);
@@ -252,6 +255,8 @@ private:
     // From the receiving thread of a connection:
     Result<void> on_reply(const ReplyHeader& header, protocol::Frame frame) WL_EXCLUDES(m_mutex);
     Result<void> on_copy_done(uint64_t call, CUresult result, uint64_t bytes, BytesView payload) WL_EXCLUDES(m_mutex);
+    /// The server has come to a function: what streams have done before it is there.
+    void host_call_comes() WL_EXCLUDES(m_mutex) { land_held(true); }
     void on_async_error(uint64_t call, CUresult result, uint64_t context) WL_EXCLUDES(m_mutex);
     /// True if the call was a launch whose end was to be told.
     bool end_graph_launch(uint64_t call) WL_EXCLUDES(m_mutex);
@@ -275,28 +280,37 @@ private:
     struct Copy {
         CopyTarget target;
         uint64_t context = 0;   ///< token
+        uint64_t stream = 0;    ///< token
+        uint64_t joined = 0;    ///< last_join() when it was sent
         uint64_t received = 0;  ///< of their parts
         std::shared_ptr<Bytes> aside{};
 
         CopyTarget place() const { return aside ? CopyTarget::linear(aside->data(), aside->size()) : target; }
     };
-    /// A copy that an event of the server's may end now, and when it was given to its stream: the number of its call, or of the
-    /// launch that makes it. Null: none.
+    /// When a copy was given to its stream.
+    struct Order {
+        uint64_t number = 0;  ///< of its call, or of the launch that makes it
+        uint64_t stream = 0;  ///< token
+        uint64_t joined = 0;  ///< last_join() by then
+    };
+    /// A copy that an event of the server's may end now. Null: none.
     struct FoundCopy {
         Copy* copy = nullptr;
-        uint64_t order = 0;
+        Order order;
     };
     FoundCopy find_copy(uint64_t call) WL_REQUIRES(m_mutex);
-    /// True if what was given to streams earlier may still come to the same memory.
-    bool comes_too_soon(uint64_t order, const CopyTarget& target) const WL_REQUIRES(m_mutex);
+    /// True if what comes before it, as streams have it, may still come to the same memory.
+    bool comes_too_soon(const Order& order, const CopyTarget& target) const WL_REQUIRES(m_mutex);
     /// All of it has come, and lies aside.
     struct Held {
-        uint64_t order = 0, call = 0;
+        Order order;
+        uint64_t call = 0;
         CopyTarget target;
         std::shared_ptr<Bytes> bytes;
     };
-    void land_held() WL_EXCLUDES(m_mutex);
-    std::optional<Held> next_to_land() WL_REQUIRES(m_mutex);
+    /// @param all  the server has said that something is done: what comes before it has come, and the rest need not
+    void land_held(bool all = false) WL_EXCLUDES(m_mutex);
+    std::optional<Held> next_to_land(bool all) WL_REQUIRES(m_mutex);
     void landed(const Held& held) WL_EXCLUDES(m_mutex);
     void forget_copy(uint64_t call) WL_EXCLUDES(m_mutex);
 

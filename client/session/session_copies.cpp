@@ -4,29 +4,45 @@
 
 #include "client/session/session.h"
 #include "client/session/waiter.h"
+#include "client/state/gates.h"
 #include "common/log/log.h"
 
 namespace warpline::client {
 
 namespace {
 
-bool meet(const CopyTarget& a, const CopyTarget& b) { return a.spans(reinterpret_cast<uint64_t>(b.base), b.span_bytes()); }
+/// True if rows of the one lie between those of the other, throughout.
+bool lie_between(const CopyTarget& a, const CopyTarget& b) {
+    const auto is_row = [](const CopyTarget& target) { return target.rows * target.slices == 1; };
+    const CopyTarget& many = is_row(a) ? b : a;
+    const CopyTarget& other = is_row(a) ? a : b;
+    const uint64_t pitch = many.pitch_bytes;
+    if (many.slices > 1 || other.slices > 1 || pitch == 0 || (!is_row(other) && other.pitch_bytes != pitch)) return false;
+    // From the one's rows to the other's.
+    const uint64_t first = reinterpret_cast<uint64_t>(many.base) % pitch;
+    const uint64_t apart = (reinterpret_cast<uint64_t>(other.base) % pitch + pitch - first) % pitch;
+    return apart >= many.row_bytes && apart + other.row_bytes <= pitch;
+}
+
+bool meet(const CopyTarget& a, const CopyTarget& b) {
+    return a.spans(reinterpret_cast<uint64_t>(b.base), b.span_bytes()) && !lie_between(a, b);
+}
 
 }  // namespace
 
-void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context) {
+void Session::note_copy(uint64_t number, const CopyTarget& target, bool repeats, uint64_t context, uint64_t stream) {
     MutexLock lock(m_mutex);
     if (repeats) {
         m_graph_copies.emplace(number, Copy{target});  // whose context is the launch's
         return;
     }
-    m_copies.emplace(number, Copy{target, context});
+    m_copies.emplace(number, Copy{target, context, stream, last_join()});
     count_copies();
 }
 
 void Session::note_graph_launch(uint64_t number, const GraphLaunch& launch) {
     MutexLock lock(m_mutex);
-    m_graph_launches.emplace(number, launch);
+    m_graph_launches.emplace(number, launch).first->second.joined = last_join();
     count_copies();
 }
 
@@ -36,7 +52,7 @@ void Session::forget_graph_copy(uint64_t number) {
 }
 
 Session::FoundCopy Session::find_copy(uint64_t call) {
-    if (auto it = m_copies.find(call); it != m_copies.end()) return {&it->second, call};
+    if (auto it = m_copies.find(call); it != m_copies.end()) return {&it->second, {call, it->second.stream, it->second.joined}};
     const auto found = m_graph_copies.find(call);
     if (found == m_graph_copies.end()) return {};
     const auto launch = std::find_if(m_graph_launches.begin(), m_graph_launches.end(), [call](const auto& one) {
@@ -44,15 +60,19 @@ Session::FoundCopy Session::find_copy(uint64_t call) {
         return !launched.is_over && std::find(launched.targets.begin(), launched.targets.end(), call) != launched.targets.end();
     });
     if (launch == m_graph_launches.end()) return {};
-    return {&found->second, launch->first};
+    return {&found->second, {launch->first, launch->second.stream, launch->second.joined}};
 }
 
-bool Session::comes_too_soon(uint64_t order, const CopyTarget& target) const {
+bool Session::comes_too_soon(const Order& order, const CopyTarget& target) const {
     if (target.collect) return false;
-    for (auto it = m_copies.begin(); it != m_copies.end() && it->first < order; ++it) {
-        if (meet(it->second.target, target)) return true;
+    const auto comes_behind = [&order](uint64_t number, uint64_t stream) {
+        return may_come_behind(order.stream, stream, number, order.joined);
+    };
+    for (auto it = m_copies.begin(); it != m_copies.end() && it->first < order.number; ++it) {
+        if (comes_behind(it->first, it->second.stream) && meet(it->second.target, target)) return true;
     }
-    for (auto it = m_graph_launches.begin(); it != m_graph_launches.end() && it->first < order; ++it) {
+    for (auto it = m_graph_launches.begin(); it != m_graph_launches.end() && it->first < order.number; ++it) {
+        if (!comes_behind(it->first, it->second.stream)) continue;
         for (const uint64_t call : it->second.targets) {
             const auto found = m_graph_copies.find(call);
             if (found != m_graph_copies.end() && meet(found->second.target, target)) return true;
@@ -69,7 +89,7 @@ Result<std::optional<CopyTarget>> Session::target_of(uint64_t call, uint64_t off
         if (!waiter.wants_payload) return std::optional<CopyTarget>();
         // Of what nobody knows the length of, all comes over one lane.
         if (waiter.target.collect && offset != waiter.received) return gap;
-        if (!waiter.aside && comes_too_soon(call, waiter.target))
+        if (!waiter.aside && comes_too_soon({.number = call}, waiter.target))
             waiter.aside = std::make_unique<Bytes>(waiter.target.total_bytes());
         return std::optional(waiter.place());
     }
@@ -121,7 +141,8 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
     }
     if (held.bytes && result == CUDA_SUCCESS) {
         MutexLock lock(m_mutex);
-        if (const auto launch = m_graph_launches.find(held.order); launch != m_graph_launches.end()) ++launch->second.held;
+        if (const auto launch = m_graph_launches.find(held.order.number); launch != m_graph_launches.end())
+            ++launch->second.held;
         m_held.push_back(std::move(held));
     } else {
         MutexLock lock(m_mutex);
@@ -134,24 +155,24 @@ Result<void> Session::on_copy_done(uint64_t call, CUresult result, uint64_t byte
 }
 
 /// What comes next of those that nothing is in front of any more.
-std::optional<Session::Held> Session::next_to_land() {
-    const auto next = std::find_if(m_held.begin(), m_held.end(), [this](const Held& held) WL_REQUIRES(m_mutex) {
-        return !comes_too_soon(held.order, held.target);
-    });
+std::optional<Session::Held> Session::next_to_land(bool all) {
+    const auto is_next = [&](const Held& held) WL_REQUIRES(m_mutex) { return !comes_too_soon(held.order, held.target); };
+    const auto next = all ? std::ranges::min_element(m_held, {}, [](const Held& held) { return held.order.number; })
+                          : std::find_if(m_held.begin(), m_held.end(), is_next);
     if (next == m_held.end()) return std::nullopt;
     std::optional<Held> taken(std::move(*next));
     m_held.erase(next);
     return taken;
 }
 
-void Session::land_held() {
+void Session::land_held(bool all) {
     for (;;) {
         std::optional<Held> held;
         {
             MutexLock lock(m_mutex);
             if (m_held.empty()) [[likely]]
                 return;
-            held = next_to_land();
+            held = next_to_land(all);
         }
         if (!held) return;
         held->target.write(0, *held->bytes);
@@ -163,7 +184,7 @@ void Session::landed(const Held& held) {
     decltype(m_graph_launches)::node_type over;  // what it held is given up without the lock
     MutexLock lock(m_mutex);
     m_copies.erase(held.call);
-    const auto launch = m_graph_launches.find(held.order);
+    const auto launch = m_graph_launches.find(held.order.number);
     if (launch != m_graph_launches.end() && --launch->second.held == 0 && launch->second.is_over)
         over = m_graph_launches.extract(launch);
     count_copies();

@@ -1,4 +1,7 @@
 // Copies to the same page-locked memory land in the order of their streams, be they short, long or a graph's (A7).
+#include <atomic>
+#include <thread>
+
 #include "check.h"
 
 constexpr int k_steps = 25;
@@ -108,6 +111,75 @@ static void beside_named_memory() {
     CHECK(cudaFreeHost(named));
 }
 
+struct Gate {
+    static void wait(void* gate) {
+        while (!static_cast<Gate*>(gate)->open) std::this_thread::yield();
+    }
+    std::atomic<bool> open{false};
+};
+
+// A stream that is held up keeps no other one's copies from the same memory; what it copies in the end is what stays.
+static void beside_one_that_waits(size_t first, size_t second, bool joined) {
+    Scene scene(first > second ? first : second);
+    for (int step = 0; step < 3; ++step) {
+        Gate gate;
+        CHECK(cudaLaunchHostFunc(scene.streams[0], Gate::wait, &gate));
+        scene.copy(0, first, scene.streams[0]);
+        // Others wait for each other.
+        if (joined) {
+            CHECK(cudaEventRecord(scene.event, scene.streams[1]));
+            CHECK(cudaStreamWaitEvent(scene.streams[1], scene.event, 0));
+        }
+        scene.copy(1, second, scene.streams[1]);
+        struct Seen {
+            const int* host;
+            int word;
+        } seen{scene.host, 0};
+        const auto look = [](void* at) { static_cast<Seen*>(at)->word = static_cast<Seen*>(at)->host[0]; };
+        if (step == 2) {
+            CHECK(cudaEventRecord(scene.event, scene.streams[1]));
+            cudaError_t done = cudaErrorNotReady;
+            while (done == cudaErrorNotReady) done = cudaEventQuery(scene.event);
+            CHECK(done);
+        } else {
+            CHECK(cudaStreamSynchronize(scene.streams[1]));
+        }
+        for (size_t i = 0; i < second; ++i) EXPECT_EQ(scene.host[i], 0x02020202);
+        gate.open = true;
+        CHECK(cudaStreamSynchronize(scene.streams[0]));
+        for (size_t i = 0; i < first; ++i) EXPECT_EQ(scene.host[i], 0x01010101);
+        // A function finds what comes before it in its stream.
+        scene.copy(1, second, scene.streams[1]);
+        CHECK(cudaLaunchHostFunc(scene.streams[1], look, &seen));
+        CHECK(cudaStreamSynchronize(scene.streams[1]));
+        EXPECT_EQ(seen.word, 0x02020202);
+    }
+}
+
+// Two streams copy halves of the same rows.
+static void in_columns() {
+    constexpr size_t k_rows = 500, k_pitch = 400, k_half = k_pitch / 2;
+    Scene scene(k_rows * k_pitch / sizeof(int));
+    Gate gate;
+    char* const rows = reinterpret_cast<char*>(scene.host);
+    const auto copy = [&](int which) {
+        CHECK(cudaMemcpy2DAsync(rows + which * k_half, k_pitch, scene.device[which], k_pitch, k_half, k_rows,
+                                cudaMemcpyDeviceToHost, scene.streams[which]));
+    };
+    CHECK(cudaLaunchHostFunc(scene.streams[0], Gate::wait, &gate));
+    copy(0);
+    copy(1);
+    CHECK(cudaStreamSynchronize(scene.streams[1]));
+    for (size_t row = 0; row < k_rows; ++row) EXPECT_EQ(+rows[row * k_pitch + k_half], 2);
+    gate.open = true;
+    CHECK(cudaStreamSynchronize(scene.streams[0]));
+    for (size_t row = 0; row < k_rows; ++row) {
+        EXPECT_EQ(+rows[row * k_pitch], 1);
+        EXPECT_EQ(+rows[row * k_pitch + k_half - 1], 1);
+        EXPECT_EQ(+rows[row * k_pitch + k_pitch - 1], 2);
+    }
+}
+
 // Each overwrites what the one before it has brought, and a part of it is seen in between.
 static void many() {
     constexpr size_t k_long = 60000, k_short = 100;
@@ -127,6 +199,10 @@ int main() {
         synchronous(first, second);
         for (bool graph_first : {false, true}) of_graphs(first, second, graph_first);
     }
+    for (const auto& [first, second] : k_sizes) {
+        for (bool joined : {false, true}) beside_one_that_waits(first, second, joined);
+    }
+    in_columns();
     beside_named_memory();
     many();
     return passed("copies in order");
