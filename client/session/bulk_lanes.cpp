@@ -178,9 +178,19 @@ Result<void> BulkLanes::server_gave_up(uint16_t lane, uint64_t received) {
     return m_outbox.give_up(lane, received);
 }
 
+/// How long an attempt may take. Who stops the lanes waits for it: the session may be given up when the lane would be.
+std::chrono::milliseconds BulkLanes::patience_for(const Lane& lane) const {
+    constexpr std::chrono::milliseconds k_least(100);
+    const auto patience = patience_of(lane.attempts);
+    MutexLock lock(m_mutex);
+    if (!lane.was_up) return patience;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(lane.lost_at + m_options.grace - Clock::now());
+    return std::clamp(left, k_least, patience);
+}
+
 Result<void> BulkLanes::attempt(Lane& lane) {
     if (lane.pump) lane.pump->join();
-    const auto patience = patience_of(lane.attempts);
+    const auto patience = patience_for(lane);
     const auto answer_by = Clock::now() + patience;
     auto connected = m_owner.connect_lane(lane.link.lane(), ++lane.epoch, patience);
     // Until TLS protects what comes, it may have been damaged on the way, and says nothing about the server.

@@ -81,6 +81,7 @@ private:
     Lane* wait_for_work() WL_EXCLUDES(m_mutex);
     bool connect(Lane& lane);
     bool give_up(Lane& lane, const Error& why) WL_EXCLUDES(m_mutex);
+    std::chrono::milliseconds patience_for(const Lane& lane) const WL_EXCLUDES(m_mutex);
     Result<void> attempt(Lane& lane);
     void ended(Lane& lane, const Error& error, const std::string& explanation) WL_EXCLUDES(m_mutex);
 
