@@ -116,8 +116,8 @@ class MemoryTest(unittest.TestCase):
             done = harness.run([PROGRAMS["pages_ahead"].binary, "parts"], "remote", server)
         said = f"exit code {done.code}\n{done.stdout}{done.stderr}"
         self.assertEqual(done.code, 0, said)
-        # 64 KiB of each of 200 arrays of 1 MiB, all of 20, and what is looked for at other places.
-        self.assertLess(done.stats["shared_pages"]["fetched_bytes"], 75 << 20, done.stats["shared_pages"])
+        # 64 KiB of each of 200 arrays of 1 MiB, all of 20 and of what comes along, and what is looked for at other places.
+        self.assertLess(done.stats["shared_pages"]["fetched_bytes"], 110 << 20, done.stats["shared_pages"])
         self.assertLess(done.stats["blocking_round_trips"], 60, done.stats)
 
     def test_copies_behind_a_fault(self):

@@ -39,13 +39,13 @@ CUresult potential_block_size(int* minGridSize, int* blockSize, CUfunction handl
     return CUDA_SUCCESS;
 }
 
-/// @param function  null: of none in particular
+/// @param function  null: of none in particular. 0: then neither that says it nor the launch
 uint64_t cluster_blocks(const LoadedFunction* function, const CUlaunchConfig& config) {
     for (unsigned int i = 0; i < config.numAttrs && config.attrs != nullptr; ++i) {
         const auto& dim = config.attrs[i].value.clusterDim;
         if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return uint64_t{dim.x} * dim.y * dim.z;
     }
-    if (function == nullptr) return 1;
+    if (function == nullptr) return 0;
     auto required = function->required_cluster();
     return required[0] != 0 ? uint64_t{required[0]} * std::max(required[1], 1U) * std::max(required[2], 1U) : 1;
 }
@@ -199,6 +199,7 @@ CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const C
     CU_TRY(current_context(context));
     std::shared_ptr<LoadedFunction> function;
     if (func != nullptr) CU_TRY(find(func, function));  // DB-74: or one that has all to itself
+    if (func == nullptr && cluster_blocks(nullptr, *config) == 0) return CUDA_ERROR_INVALID_VALUE;
     const Device& device = context->device();
     if (device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return CUDA_ERROR_NOT_SUPPORTED;
     uint64_t blocks = cluster_blocks(function.get(), *config);
