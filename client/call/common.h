@@ -94,8 +94,8 @@ inline bool is_registered_memory(const State& state, uint64_t address) {
 }
 /// True if synchronous copies and fills there are to be waited for, also those from which CUDA returns at once otherwise.
 bool is_synchronous(const Call& call, uint64_t address);
-/// True if another thread may be fetching pages there beside a copy or a fill, and with them what was there before: when a
-/// synchronous one returns, the program must not find that. Where there is no other thread, the next access waits.
+/// True if no access will wait for a copy or a fill there: to registered memory, or where another thread may be fetching pages
+/// beside it, and with them what was there before. When a synchronous one returns, the program must not find that.
 bool is_looked_at(const Call& call, uint64_t address);
 /// For a fill: an address of registered memory becomes the one where the device finds it.
 /// @param settles  whether settle_fill() is to follow

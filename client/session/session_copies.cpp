@@ -166,6 +166,9 @@ std::optional<Session::Held> Session::next_to_land(bool all) {
 }
 
 void Session::land_held(bool all) {
+    // What is held is a copy on its way, or of a launch that is: each reply asks, and most find none.
+    if (m_copy_count.load(std::memory_order_acquire) == 0) [[likely]]
+        return;
     for (;;) {
         std::optional<Held> held;
         {
