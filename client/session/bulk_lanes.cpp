@@ -69,6 +69,11 @@ void BulkLanes::open(unsigned count, const protocol::SessionId& session, bool ma
     }
 }
 
+void BulkLanes::expect_end() {
+    MutexLock lock(m_mutex);
+    m_expects_end = true;
+}
+
 void BulkLanes::stop() {
     std::thread thread;
     {
@@ -227,14 +232,19 @@ void BulkLanes::ended(Lane& lane, const Error& error, const std::string& explana
     m_up.fetch_sub(1, std::memory_order_relaxed);
     m_owner.lane_ended(lane.link.lane());
     if (lane.pump->refused()) return m_owner.lanes_failed(error, explanation.empty() ? error.what : explanation);
+    bool expects_end = false;
     {
         MutexLock lock(m_mutex);
         if (m_stopping) return;
+        expects_end = m_expects_end;
         lane.is_up = false;
         lane.lost_at = lane.due = Clock::now();
+        if (expects_end) lane.due += m_options.reconnect_first;
     }
-    WL_LOG(info, "client", "a connection for large copies is lost ({}), and opened again",
-           explanation.empty() ? error.what : explanation);
+    if (!expects_end) {
+        WL_LOG(info, "client", "a connection for large copies is lost ({}), and opened again",
+               explanation.empty() ? error.what : explanation);
+    }
     m_wake.notify_all();
 }
 

@@ -59,6 +59,9 @@ public:
     /// The server's answer for a lane that was given up. What it has not received goes over the other lanes. @thread any
     /// @errors malformed
     Result<void> server_gave_up(uint16_t lane, uint64_t received) WL_EXCLUDES(m_mutex);
+    /// The server is told that the session ends: it closes them when it has what is under way. One that is lost before is
+    /// opened again, after a pause.
+    void expect_end() WL_EXCLUDES(m_mutex);
     /// Ends all of them, for good, and waits until their threads have let go of everything. @thread none of theirs
     void stop() WL_EXCLUDES(m_mutex);
 
@@ -95,6 +98,7 @@ private:
     ConditionVariable m_wake;
     unsigned m_wanted WL_GUARDED_BY(m_mutex) = 0;
     bool m_stopping WL_GUARDED_BY(m_mutex) = false;
+    bool m_expects_end WL_GUARDED_BY(m_mutex) = false;
     protocol::SessionId m_session{};                                        // set before the thread that opens lanes begins
     bool m_may_end = false;                                                 // likewise
     std::array<std::unique_ptr<Lane>, protocol::k_max_bulk_lanes> m_lanes;  // made by the thread that opens them

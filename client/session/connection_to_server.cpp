@@ -576,6 +576,7 @@ void ConnectionToServer::send_host_data(uint64_t id, uint64_t offset, BytesView 
 bool ConnectionToServer::finish() {
     std::future<void> ended = m_ended.get_future();
     constexpr const char* k_reason = "the program has ended";
+    m_bulk.expect_end();
     // Where a trace is written, the server has something to say yet.
     m_traffic ? m_link.announce_end(Code::ok, k_reason) : m_link.say_goodbye(Code::ok, k_reason);
     // The server closes when it has executed what came before; a program that ends does not wait longer than this for it.

@@ -6,15 +6,20 @@
 
 namespace warpline::protocol {
 
-OfferPolicy::Choice OfferPolicy::choose(uint64_t payload_bytes, uint64_t chunk_bytes, const Link& link) {
-    if (!keeps(link)) return {};
+bool OfferPolicy::pays(uint64_t payload_bytes, uint64_t chunk_bytes, const Link& link) const {
+    if (!goes_on() || !keeps(link)) return false;
     const double link_ns = link.ns_per_byte > 0 ? link.ns_per_byte : k_assumed_link_ns;
     const double bytes = static_cast<double>(payload_bytes);
     const double found = m_chance * bytes;
     // The first answer is waited for; while later ones are on their way, others are hashed or sent.
     const double first = static_cast<double>(std::min(chunk_bytes, payload_bytes)) * m_hash_ns + link.round_trip_ns;
     const double spent = found * m_hash_ns + first;
-    if (goes_on() && found * link_ns > k_clearly * spent) {
+    return found * link_ns > k_clearly * spent;
+}
+
+OfferPolicy::Choice OfferPolicy::choose(uint64_t payload_bytes, uint64_t chunk_bytes, const Link& link) {
+    if (!keeps(link)) return {};
+    if (pays(payload_bytes, chunk_bytes, link)) {
         Choice choice{.hashes_first = true};
         if (link.ns_per_byte > 0) {
             m_found_bytes = 0;

@@ -48,7 +48,10 @@ public:
     /// @param stored_bytes  what the server has of the tenant's
     explicit OfferPolicy(uint64_t stored_bytes) : m_unasked_bytes(stored_bytes > 0 ? k_bytes_between_samples : 0) {}
 
+    /// Of a payload that comes.
     Choice choose(uint64_t payload_bytes, uint64_t chunk_bytes, const Link& link);
+    /// True if hashes of so much should go ahead, by what is known now.
+    bool pays(uint64_t payload_bytes, uint64_t chunk_bytes, const Link& link) const;
     /// True while hashes of a payload that was chosen for may still go ahead.
     bool goes_on() const { return m_chance >= k_least_chance; }
     bool is_sure() const { return m_chance >= k_sure_chance; }

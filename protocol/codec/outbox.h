@@ -332,7 +332,7 @@ private:
     void choose_offers(Transfer& transfer) WL_REQUIRES(m_mutex);
     bool leaves_before_answer(const OutLane& lane, size_t bytes) const WL_REQUIRES(m_mutex);
     void tell_hashes() WL_REQUIRES(m_mutex);
-    void offer_the_rest() WL_REQUIRES(m_mutex);
+    void offer_rest_of(Transfer& transfer) WL_REQUIRES(m_mutex);
     Transfer* next_hashed() const WL_REQUIRES(m_mutex);
     bool may_offer(const Transfer& transfer) const WL_REQUIRES(m_mutex);
     OfferPolicy::Link slowness() const WL_REQUIRES(m_mutex);

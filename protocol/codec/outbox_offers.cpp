@@ -59,16 +59,14 @@ bool Outbox::leaves_before_answer(const OutLane& lane, size_t bytes) const {
     return lane.under_way_bytes() + bytes <= k_before_answer_bytes;
 }
 
-/// Of what is being sent, too, from the next chunk on.
-void Outbox::offer_the_rest() {
-    for (const auto& transfer : m_transfers) {
-        if (!transfer->counts_credit || transfer->hashes_first) continue;
-        const uint64_t begin = (transfer->cut_bytes + m_chunk_bytes - 1) / m_chunk_bytes * m_chunk_bytes;
-        if (begin >= transfer->payload.size()) continue;
-        const OfferPolicy::Choice choice = m_offers->choose(transfer->payload.size() - begin, m_chunk_bytes, slowness());
-        transfer->hashes_first = choice.hashes_first;
-        transfer->plain_bytes = begin;
-    }
+/// Of a payload that is being sent: from chunk to chunk it may turn out to pay. The first answer may come with acknowledgements
+/// that waited for the same processor, and make the link look fast.
+void Outbox::offer_rest_of(Transfer& transfer) {
+    const uint64_t left = transfer.payload.size() - transfer.cut_bytes;
+    if (!makes_offers() || m_closed || !transfer.counts_credit || transfer.hashes_first || left == 0) return;
+    if (transfer.cut_bytes % m_chunk_bytes != 0 || !m_offers->pays(left, m_chunk_bytes, slowness())) return;
+    transfer.hashes_first = true;
+    transfer.plain_bytes = transfer.cut_bytes;
 }
 
 /// True if the next chunk may be offered: in the order in which credit is spent, and not too far ahead of the answers.
@@ -186,7 +184,7 @@ Result<void> Outbox::offered(uint64_t call, uint64_t offset, uint32_t count, uin
         m_offers->answered(m_chunk_bytes, has != 0, true);
         if (has != 0) {
             ++m_offer_counters.found_chunks;
-            offer_the_rest();
+            for (const auto& transfer : m_transfers) offer_rest_of(*transfer);
             tell_hashes();
         }
         const Writers writers = writers_with_output();

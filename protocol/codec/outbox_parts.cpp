@@ -128,6 +128,7 @@ bool Outbox::cut_part(uint16_t lane) {
     if (cut.spends) m_credit.spend(part.size(), 0);
     if (transfer.owed.empty()) {
         transfer.cut_bytes += part.size();
+        offer_rest_of(transfer);
     } else if ((transfer.owed.front().first += part.size()) == transfer.owed.front().second) {
         transfer.owed.pop_front();
     }

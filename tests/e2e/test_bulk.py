@@ -69,7 +69,10 @@ class BulkTest(unittest.TestCase):
             with Proxy(server, [plan.parse(cut) for cut in cuts]) as proxy:
                 done = harness.run([BULK.binary, *what], "remote", proxy, extra={**PLAIN, **(extra or {})}, seconds=PATIENCE)
                 self.assertEqual(done.code, 0, f"{done.stdout}{done.stderr}\n{server.log_text()}")
-                self.assertEqual(done.stats["reconnects"], len(cuts), done.stats)
+                # On a busy machine an attempt may take too long, and the one that takes its place meets a later cut, or none.
+                met = proxy.count(ending=True)
+                self.assertGreater(met, 0, proxy.events)
+                self.assertGreaterEqual(done.stats["reconnects"], met, f"{done.stats}\n{done.stderr}\n{proxy.events}")
             staging = [int(number) for number in re.findall(r"staging memory: .* (\d+) in all", server.log_text())]
             self.assertTrue(staging, server.log_text())
             self.assertLessEqual(max(staging), 24 << 20)

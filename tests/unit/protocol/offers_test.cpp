@@ -240,6 +240,27 @@ TEST(Offers, WhatIsBeingSentIsOfferedFromTheNextChunkOnWhenOneIsFound_B7) {
     EXPECT_EQ(client.parts(), Parts{});
 }
 
+TEST(Offers, WhatDidNotPayAtFirstIsOfferedFromTheChunkOnWhereItDoes_B7) {
+    Offering client;
+    client.outbox.note_round_trip(1'000'000);
+    const Bytes payload = pattern(200 * k_chunk);
+    const uint64_t call = client.add(payload);
+    ASSERT_EQ(client.offer_next(), 1u);
+    EXPECT_TRUE(client.only_asks) << "the answer would take longer than the bytes";
+    uint64_t sent = 0;
+    while (sent <= k_chunk)
+        for (const FrameKind kind : burst_of(client.outbox)) sent += kind == FrameKind::bulk ? 16 * 1024 : 0;
+    ASSERT_EQ(sent, k_chunk + 16 * 1024);
+    client.outbox.note_round_trip(1);
+    ASSERT_TRUE(client.outbox.acknowledge(k_command_lane, 1).ok());
+    EXPECT_EQ(client.parts(), (Parts{{sent, 2 * k_chunk}})) << "what is left of the chunk";
+    ASSERT_EQ(client.offer_next(), 1u);
+    EXPECT_FALSE(client.only_asks);
+    EXPECT_EQ(client.offered_at, 2 * k_chunk);
+    ASSERT_TRUE(client.outbox.offered(call, 2 * k_chunk, 1, 1, false).ok());
+    EXPECT_EQ(client.parts(), Parts{});
+}
+
 TEST(Offers, ASmallCreditMakesNone_B7) {
     Offering client(true, {3 * k_chunk, 100});
     const Bytes payload = pattern(2 * k_chunk);
@@ -267,6 +288,15 @@ TEST(OfferPolicy, AsksOnSlowLinksAndNotOnFastOnes_B7) {
     EXPECT_FALSE(OfferPolicy::keeps(k_fast));
     EXPECT_TRUE(OfferPolicy::keeps(k_slow));
     EXPECT_TRUE(OfferPolicy::keeps({}));
+}
+
+TEST(OfferPolicy, OfWhatIsBeingSentItSaysWhetherHashesPayByNow_B7) {
+    OfferPolicy policy(1);
+    EXPECT_FALSE(policy.pays(64 * k_mib, k_mib, k_slow)) << "nothing was found";
+    policy.answered(k_mib, true, true);
+    EXPECT_FALSE(policy.pays(64 * k_mib, k_mib, k_fast));
+    EXPECT_TRUE(policy.pays(64 * k_mib, k_mib, k_slow));
+    EXPECT_FALSE(policy.pays(2 * k_mib, k_mib, k_far));
 }
 
 TEST(OfferPolicy, AnAnswerThatTakesLongerThanTheBytesIsNotWaitedFor_B7) {
