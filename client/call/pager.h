@@ -110,8 +110,11 @@ private:
     std::optional<uint64_t> region_behind(SharedPages& pages, uint64_t last) const WL_REQUIRES(pages.mutex);
     /// False: what was wanted cannot be had.
     bool fetch(std::vector<Fetch>& fetches);
+    /// What of the memory the program may use whose fetch has failed.
+    enum class Usable : uint8_t { none, own, all };
+    Usable usable_after(const PageQuestion& question, CUresult result);
     bool begin_fetch(PageQuestion& question);
-    bool end_fetch(PageQuestion& question, CUresult result, bool may_be_used);
+    bool end_fetch(PageQuestion& question, CUresult result, Usable usable);
     /// True if memory that was asked about has been freed since: nothing was fetched, and all is out of date.
     bool leave_if_withdrawn(PageQuestion& question);
     CUresult read_all(PageQuestion& question);

@@ -34,18 +34,27 @@ bool Pager::fetch(std::vector<Fetch>& fetches) {
     if (result == CUDA_ERROR_INVALID_VALUE && leave_if_withdrawn(question)) return true;
     WL_LOG(debug, "client", "pages at {:#x} were fetched, with those of {} regions ahead", fetches.front().wanted.what.base,
            std::count_if(fetches.begin(), fetches.end(), [](const Fetch& one) { return one.ahead; }));
-    // What a failed context has left is undefined; the program may look at it nevertheless.
+    return end_fetch(question, result, result == CUDA_SUCCESS ? Usable::all : usable_after(question, result));
+}
+
+/// What a failed context has left is undefined; the program may look at it nevertheless. What was lost with the session is not
+/// there; memory that is the host's stays what the program has last seen of it, so that its other contents can be saved.
+Pager::Usable Pager::usable_after(const PageQuestion& question, CUresult result) {
     const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
     const CUresult sticky = m_session->sticky_error();
-    const bool context_failed = at_end || (result != CUDA_SUCCESS && result != CUDA_ERROR_DEVICE_UNAVAILABLE &&
-                                           sticky != CUDA_SUCCESS && sticky != CUDA_ERROR_DEVICE_UNAVAILABLE);
-    if (result != CUDA_SUCCESS && !m_told_failure) {
-        m_told_failure = true;
-        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}",
-               fetches.front().wanted.what.base, static_cast<int>(result),
-               context_failed ? ": the context has failed" : "; the access fails with SIGSEGV");
+    const bool is_lost = result == CUDA_ERROR_DEVICE_UNAVAILABLE || sticky == CUDA_ERROR_DEVICE_UNAVAILABLE;
+    Usable usable = is_lost ? Usable::own : Usable::none;
+    if (at_end || (!is_lost && sticky != CUDA_SUCCESS)) usable = Usable::all;
+    const auto& first = question.fetches.front().wanted;
+    const char* what = "; the access fails with SIGSEGV";
+    if (usable == Usable::all) what = ": the context has failed";
+    if (usable == Usable::own && first.from.region->sharing() == Sharing::concurrent)
+        what = ": the session is lost, and page-locked memory stays as the program has it";
+    if (!std::exchange(m_told_failure, true)) {
+        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}", first.what.base,
+               static_cast<int>(result), what);
     }
-    return end_fetch(question, result, result == CUDA_SUCCESS || context_failed);
+    return usable;
 }
 
 /// What the program gets now may have been written behind what it has: a ring's index, and the data that it has looked at
@@ -123,10 +132,13 @@ bool Pager::begin_fetch(PageQuestion& question) {
     return any;
 }
 
-bool Pager::end_fetch(PageQuestion& question, CUresult result, bool may_be_used) {
+bool Pager::end_fetch(PageQuestion& question, CUresult result, Usable usable) {
     SharedPages& pages = SharedPages::instance();
     MutexLock lock(pages.mutex);
-    bool ok = may_be_used;
+    const auto may_be_used = [usable](const PageRegion& region) {
+        return usable == Usable::all || (usable == Usable::own && region.sharing() == Sharing::concurrent);
+    };
+    bool ok = true;
     for (Fetch& one : question.fetches) {
         if (one.out_of_date) continue;
         PageRegion& region = *one.wanted.from.region;
@@ -138,7 +150,9 @@ bool Pager::end_fetch(PageQuestion& question, CUresult result, bool may_be_used)
     if (result == CUDA_SUCCESS) drop_changed(pages, question);
     for (Fetch& one : question.fetches) {
         PageRegion& region = *one.wanted.from.region;
-        if (one.out_of_date || !may_be_used) continue;
+        const bool is_usable = may_be_used(region);
+        ok = ok && (one.ahead || is_usable);
+        if (one.out_of_date || !is_usable) continue;
         if (!one.ahead) {
             // Not what it had, and has no more since.
             one.is_shown = question.is_steady || !one.while_busy || one.still;

@@ -4,6 +4,7 @@ byte positions, over real TLS. A program then ends with CUDA error 46 or the rig
 
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -21,6 +22,7 @@ CUTS = 40
 PROGRAMS = ["vector_add", "host_threads", "graph_launches", "callbacks"]  # copies, threads, graphs, host functions
 VECTOR_ADD = harness.programs()["vector_add"]
 UNTIL_ERROR = harness.programs()["until_error"]
+LOST_PAGES = harness.programs()["lost_pages"]
 # The shortest; a peer that is silent for eight of them is lost. As the proxy acknowledges what does not get through, such a peer
 # looks stopped, for which there is a limit of its own.
 HEARTBEAT = {"WARPLINE_HEARTBEAT_SECONDS": "1", "WARPLINE_HEARTBEAT_STOPPED_SECONDS": "8", "WARPLINE_GRACE": "2"}
@@ -28,7 +30,7 @@ LONGER_THAN_A_HEARTBEAT = 1.5
 
 
 def setUpModule():
-    for program in campaign.remote_programs(PROGRAMS) + [UNTIL_ERROR]:
+    for program in campaign.remote_programs(PROGRAMS) + [UNTIL_ERROR, LOST_PAGES]:
         harness.build_program(program)
 
 
@@ -149,6 +151,14 @@ class AtWorkTest(unittest.TestCase):
     def end_process(self):
         self.process.kill()
         self.process.communicate()
+
+    def test_c3_memory_of_the_programs_own_outlives_the_session_a7(self):
+        with harness.popen([LOST_PAGES.binary], "remote", self.server, HEARTBEAT, stdin=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), "given\n")
+            os.kill(processes.worker_of(self.server, process.pid), signal.SIGKILL)
+            out, err = process.communicate("\n", timeout=30)
+        self.assertEqual(process.returncode, 0, f"{out}{err}")
+        self.assertEqual(err.count("stays as the program has it"), 1, err)
 
     def expect_work(self):
         """The program goes on: more of what it does passes."""
