@@ -58,6 +58,9 @@ TEST(Settings, BoundsAreKept) {
     std::string problem;
     EXPECT_FALSE(server.set("max_sessions", "0", "flag", problem));
     EXPECT_EQ(problem, "flag: max_sessions = '0' is not between 1 and 4096\n");
+    // With less a copy that travels with its call would have no room.
+    EXPECT_FALSE(server.set("credit_bytes", "1MiB", "flag", problem));
+    EXPECT_TRUE(server.set("credit_bytes", "2MiB", "flag", problem));
     EXPECT_TRUE(server.set("max_sessions", "4096", "flag", problem));
 }
 
