@@ -76,6 +76,11 @@ CUresult hook_client_cuMemCreate(Call& call, CUmemGenericAllocationHandle* handl
     made.object->size_bytes = size;
     made.object->device = prop->location.id;
     made.object->handle_types = prop->requestedHandleTypes;
+    // Of other memory the driver may say something else than what was asked for.
+    if (is_ordinary(*prop, size, flags)) {
+        MutexLock lock(made.object->mutex);
+        made.object->properties = *prop;
+    }
     *handle = made.token;
     return CUDA_SUCCESS;
 }
@@ -184,11 +189,23 @@ CUresult hook_client_cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocat
 
 CUresult hook_client_cuMemGetAllocationPropertiesFromHandle(Call& call, CUmemAllocationProp* prop,
                                                             CUmemGenericAllocationHandle handle) {
-    if (!find_held(call, handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult failed = failure_of(call); failed != CUDA_SUCCESS) return failed;
+    PhysicalMemory* memory = find_held(call, handle);
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    {
+        MutexLock lock(memory->mutex);
+        if (memory->properties) {
+            *prop = *memory->properties;
+            return CUDA_SUCCESS;
+        }
+    }
     gen::CuMemGetAllocationPropertiesFromHandleValues answer;
-    const CUresult result = gen::request_cuMemGetAllocationPropertiesFromHandle(call, handle, answer);
-    if (result == CUDA_SUCCESS) copy_struct(prop, answer.prop);
-    return result;
+    if (CUresult result = gen::request_cuMemGetAllocationPropertiesFromHandle(call, handle, answer); result != CUDA_SUCCESS)
+        return result;
+    copy_struct(prop, answer.prop);
+    MutexLock lock(memory->mutex);
+    memory->properties = *prop;
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_client_cuMemExportToShareableHandle(Call& call, void* shareableHandle, CUmemGenericAllocationHandle handle,

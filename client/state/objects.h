@@ -194,6 +194,7 @@ struct PhysicalMemory {
     /// both.
     unsigned references WL_GUARDED_BY(mutex) = 1;
     unsigned mappings WL_GUARDED_BY(mutex) = 0;
+    std::optional<CUmemAllocationProp> properties WL_GUARDED_BY(mutex);  ///< never change; nothing: not known yet
 };
 
 /// A cuLink… operation: where the program wants the logs of its steps, and the result, which is ours until it is destroyed.

@@ -43,7 +43,7 @@ static void handles() {
 
     EXPECT_CU(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(base + k_piece + 100)));
     EXPECT_CU(cuMemGetAllocationPropertiesFromHandle(&told, again));
-    EXPECT(told.location.id == 0 && told.requestedHandleTypes == prop.requestedHandleTypes);
+    EXPECT_EQ(std::memcmp(&told, &prop, sizeof told), 0);
     EXPECT_CU(cuMemMap(base + 2 * k_piece, k_piece, 0, again, 0));
     EXPECT_CU(cuMemSetAccess(base + 2 * k_piece, k_piece, &access, 1));
     EXPECT_CU(cuMemRelease(again));
