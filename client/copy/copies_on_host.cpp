@@ -3,10 +3,14 @@
 
 #include <cstring>
 
+#include "client/call/completion.h"
 #include "client/call/pages.h"
+#include "client/call/shim.h"
+#include "client/gen/event_calls.gen.h"
 #include "client/gen/graph_node_params_calls.gen.h"
 #include "client/gen/stream_calls.gen.h"
 #include "client/graph/holds.h"
+#include "common/base/scope_guard.h"
 
 namespace warpline::client {
 
@@ -49,10 +53,31 @@ CUresult capture_copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream)
     return result;
 }
 
+/// A stream waits for the legacy one when it is given something, and not when it is waited for. The copy itself is made here:
+/// an event takes its place in the stream.
+CUresult take_turn(Call& call, uint64_t stream) {
+    const Stream* const named = call.state.streams.find(stream);
+    if (stream <= 1 || (named && (named->flags & CU_STREAM_NON_BLOCKING) != 0)) return CUDA_SUCCESS;
+    if ((!named || named->context == call.scope()) && is_context_known_idle(call)) return CUDA_SUCCESS;
+    const uint64_t current = call.context;
+    if (named) call.context = named->context;
+    const ScopeGuard back([&] { call.context = current; });
+    auto made = make_object<HandleKind::event>(call);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = gen::issue_cuEventCreate(call, made.token, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS) {
+        result = gen::issue_cuEventRecord(call, made.token, stream);
+        (void)gen::issue_cuEventDestroy_v2(call, made.token);  // the driver keeps it until it has been reached
+    }
+    call.state.events.remove(made.token);
+    return result;
+}
+
 }  // namespace
 
 CUresult copy_on_host(Call& call, const CopyPlan& plan, uint64_t stream) {
     if (is_capturing(call, stream)) return capture_copy_on_host(call, plan, stream);
+    if (CUresult result = take_turn(call, stream); result != CUDA_SUCCESS) return result;
     if (CUresult result = synchronize_stream(call, stream); result != CUDA_SUCCESS) return result;
     copy_rows(plan.source.rows, plan.destination.rows);
     return CUDA_SUCCESS;

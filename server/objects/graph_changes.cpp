@@ -1,4 +1,6 @@
 // What single nodes of executable graphs do from the next launch on, and graphs that take the place of others.
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/log/log.h"
@@ -55,11 +57,27 @@ private:
     size_t m_made = 0;
 };
 
+/// True if nodes see to one copy to the client, or call one function of its, and the graph has copies: each of them would need
+/// its own, which it gets where a graph is made executable.
+bool has_twins(const GraphModel& model, const GraphModel& child) {
+    const auto& nodes = model.nodes;
+    if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.copy != nullptr; })) return false;
+    const auto has_own = [](const GraphModel::Node& node) { return node.is_second || node.own_ticket || node.asks != nullptr; };
+    if (std::any_of(child.nodes.begin(), child.nodes.end(), has_own)) return true;
+    std::set<const void*> known;
+    for (const GraphModel::Node& node : nodes) {
+        if (node.copy != nullptr && node.copy->source == 0 && !known.insert(node.copy.get()).second) return true;
+        if (node.ticket != nullptr && !known.insert(node.ticket).second) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 CUresult GraphCopies::updated(CUgraphExec exec, Surveyed surveyed) {
     m_tickets.retire(exec);
     sweep();
+    keep_tickets(exec, surveyed);
     Exec* known = find(exec);
     if (known == nullptr && surveyed.survey.entries.empty() && !surveyed.survey.host_functions) return CUDA_SUCCESS;
     Exec& changed = m_execs[exec];
@@ -126,6 +144,8 @@ CUresult GraphCopies::change_copy(CUgraphExec handle, CUgraphNode node, HostCopy
     const HostCopyPtr then = known != nullptr ? known->copy : nullptr;
     if (then == nullptr && host == nullptr) return set();
     if (then == nullptr || host == nullptr || (then->source == 0) != (host->source == 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (known->asks != nullptr && host != then)
+        return refuse("another copy from host memory behind a node that waits for what is no node");
     if (known->body != 0 && host->source == 0) return refuse("another copy to host memory in the body of a conditional node");
     const HostCopyPtr before = std::exchange(known->copy, host);
     const CUresult result = adopt_change(handle, *exec, exec->model, node, [&](const GraphSurvey& now) {
@@ -151,6 +171,7 @@ CUresult GraphCopies::change_child(CUgraphExec handle, CUgraphNode node, CUgraph
     if (exec->is_foreign) return refuse("another child graph, where the host copies came from another graph");
     GraphModel model = exec->model;
     if (!model.exchange_child(node, inside.model)) return CUDA_ERROR_INVALID_VALUE;  // it has another shape
+    if (has_twins(model, inside.model)) return refuse("with host copies, a child graph that is in it twice");
     const CUresult result = adopt_change(handle, *exec, model, node, set);
     if (result == CUDA_SUCCESS) exec->model = std::move(model);
     return result;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "common/log/log.h"
@@ -92,6 +93,7 @@ CUresult GraphCopies::survey(CUgraph graph, Surveyed& surveyed) {
     const char* refusal = nullptr;
     CUresult result = read_graph(m_driver, m_host_calls, *this, graph, surveyed.model, refusal);
     if (result == CUDA_SUCCESS) result = give_own(surveyed.model);
+    if (result == CUDA_SUCCESS) result = give_own_tickets(surveyed);
     if (result == CUDA_SUCCESS) refusal = survey_graph(surveyed.model, surveyed.survey);
     if (refusal != nullptr) {
         WL_LOG(warn, "graph", "refused: {}", refusal);
@@ -120,6 +122,42 @@ CUresult GraphCopies::give_own(GraphModel& model) {
     return CUDA_SUCCESS;
 }
 
+/// And calls the client's function twice, of which each sees to the copies that lie directly around it.
+CUresult GraphCopies::give_own_tickets(Surveyed& surveyed) {
+    std::vector<GraphModel::Node>& nodes = surveyed.model.nodes;
+    if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.copy != nullptr; })) return CUDA_SUCCESS;
+    std::set<const HostCalls::Ticket*> known;
+    for (GraphModel::Node& node : nodes) {
+        if (node.ticket == nullptr || known.insert(node.ticket).second) continue;
+        node.ticket = own_ticket(surveyed, node.handle, node.ticket->id, node.ticket->is_left_out);
+        node.own_ticket = true;
+        if (node.ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    const auto waits = [&](size_t index) {
+        return nodes[index].type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || nodes[index].type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    };
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        if (nodes[i].copy == nullptr || nodes[i].copy->source == 0 || nodes[i].body != 0) continue;
+        const std::vector<size_t> before = surveyed.model.all_before(i);
+        if (std::none_of(before.begin(), before.end(), waits)) continue;
+        nodes[i].asks = own_ticket(surveyed, nodes[i].handle, nodes[i].copy->source, false);
+        if (nodes[i].asks == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Null: there are too many.
+HostCalls::Ticket* GraphCopies::own_ticket(Surveyed& surveyed, CUgraphNode node, uint64_t id, bool is_left_out) {
+    OwnTicket own(m_host_calls.make_ticket(id, false, is_left_out), DropTicket{&m_host_calls});
+    if (own == nullptr) return nullptr;
+    return surveyed.own_tickets.emplace_back(node, std::move(own)).second.get();
+}
+
+void GraphCopies::keep_tickets(CUgraphExec exec, Surveyed& surveyed) {
+    for (auto& [node, ticket] : surveyed.own_tickets) m_tickets.give(exec, node, ticket.release());
+    surveyed.own_tickets.clear();
+}
+
 CUresult GraphCopies::mark_runs(const GraphSurvey& survey) {
     for (const GraphSurvey::Entry& entry : survey.entries) {
         if (!entry.in_body || entry.is_source() || entry.copy->run_mark != nullptr) continue;
@@ -131,6 +169,7 @@ CUresult GraphCopies::mark_runs(const GraphSurvey& survey) {
 
 void GraphCopies::instantiated(CUgraphExec exec, Surveyed surveyed) {
     sweep();
+    keep_tickets(exec, surveyed);
     Exec made;
     made.model = std::move(surveyed.model);
     made.survey = std::move(surveyed.survey);
@@ -239,7 +278,19 @@ CUresult GraphCopies::launch(CUgraphExec exec, const LaunchCall& call) {
 std::shared_ptr<const GraphCopies::Links> GraphCopies::links_of(Exec& exec) {
     if (exec.links == nullptr) {
         auto links = std::make_shared<Links>();
-        for (const GraphSurvey::Entry& entry : exec.survey.entries) links->emplace_back(entry.copy, entry.tickets);
+        std::map<const HostCopy*, size_t> at;
+        for (const GraphSurvey::Entry& entry : exec.survey.entries) {
+            // Sources that a graph has twice, by child graphs, are one.
+            const auto [known, is_new] = at.emplace(entry.copy.get(), links->size());
+            if (is_new) {
+                links->emplace_back(entry.copy, entry.tickets);
+                continue;
+            }
+            std::vector<HostCalls::Ticket*>& tickets = (*links)[known->second].second;
+            std::vector<HostCalls::Ticket*> all;
+            std::set_union(tickets.begin(), tickets.end(), entry.tickets.begin(), entry.tickets.end(), std::back_inserter(all));
+            tickets = std::move(all);
+        }
         exec.links = std::move(links);
     }
     return exec.links;

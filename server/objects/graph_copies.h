@@ -66,9 +66,16 @@ public:
     /// A host node has this ticket from now on. Null for a graph or a node that is not known.
     void give_ticket(CUgraph graph, CUgraphNode node, HostCalls::Ticket* ticket) { m_tickets.give(graph, node, ticket); }
 
+    /// A ticket that nothing has been given yet.
+    struct DropTicket {
+        HostCalls* host_calls;
+        void operator()(HostCalls::Ticket* ticket) const { host_calls->drop_ticket(ticket); }
+    };
+    using OwnTicket = std::unique_ptr<HostCalls::Ticket, DropTicket>;
     struct Surveyed {
         GraphModel model;  ///< empty if no graph of the session can have to do with the client
         GraphSurvey survey;
+        std::vector<std::pair<CUgraphNode, OwnTicket>> own_tickets;  ///< of the survey's
     };
     /// What a graph has to do with the client.
     /// @errors  the driver's, and CUDA_ERROR_NOT_SUPPORTED with a log line
@@ -154,6 +161,9 @@ private:
     };
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
     CUresult give_own(GraphModel& model);
+    CUresult give_own_tickets(Surveyed& surveyed);
+    HostCalls::Ticket* own_ticket(Surveyed& surveyed, CUgraphNode node, uint64_t id, bool is_left_out);
+    void keep_tickets(CUgraphExec exec, Surveyed& surveyed);
     CUresult exchange_ticket(CUgraphExec handle, Exec* exec, GraphModel::Node* known, CUgraphNode node, uint64_t id);
     CUresult mark_runs(const GraphSurvey& survey);
     Exec* find(CUgraphExec exec);

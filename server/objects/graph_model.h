@@ -30,6 +30,10 @@ struct GraphModel {
         HostCopyPtr copy;
         bool is_second = false;  ///< `copy` is one of its own, as the node's is another one's, too
         HostCalls::Ticket* ticket = nullptr;
+        bool own_ticket = false;  ///< likewise
+        /// Of a copy from the client behind nodes that wait for what is no node: when those have waited its bytes are asked
+        /// for, by a host node with this ticket.
+        HostCalls::Ticket* asks = nullptr;
         CUevent event = nullptr;  ///< that it records
     };
     std::vector<Node> nodes;

@@ -103,6 +103,8 @@ bool GraphModel::exchange_child(CUgraphNode node, const GraphModel& child) {
         mine.copy = child.nodes[i].copy;
         mine.is_second = child.nodes[i].is_second;
         mine.ticket = child.nodes[i].ticket;
+        mine.own_ticket = child.nodes[i].own_ticket;
+        mine.asks = child.nodes[i].asks;
         mine.event = child.nodes[i].event;
     }
     return true;

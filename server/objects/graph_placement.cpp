@@ -8,17 +8,34 @@ namespace warpline::server {
 Placement::~Placement() {
     for (CUgraphNode node : m_added) m_driver->cuGraphDestroyNode(node);
     for (const auto& [node, copy] : m_before) m_driver->cuGraphMemcpyNodeSetParams(node, &copy);
+    for (const auto& [node, function] : m_functions_before) m_driver->cuGraphHostNodeSetParams(node, &function);
 }
 
 CUresult Placement::place(const GraphSurvey& survey) {
     for (const GraphSurvey::Entry& entry : survey.entries) {
         CUresult result = CUDA_SUCCESS;
         if (entry.from != nullptr || entry.is_second) result = move(entry);
-        if (result == CUDA_SUCCESS && !entry.over.empty()) result = lay_over_before(entry);
+        if (result == CUDA_SUCCESS && entry.asks != nullptr) result = call_before(entry, {&HostCalls::run, entry.asks});
+        if (result == CUDA_SUCCESS && !entry.over.empty())
+            result = call_before(entry, {&Overlay::run, &Overlay::of(*entry.copy, entry.over)});
         if (result == CUDA_SUCCESS && entry.in_body && !entry.is_source()) result = note_run(entry);
         if (result != CUDA_SUCCESS) return result;
     }
+    for (const auto& [node, ticket] : survey.own_tickets) {
+        if (const CUresult result = exchange(node, ticket); result != CUDA_SUCCESS) return result;
+    }
     return CUDA_SUCCESS;
+}
+
+CUresult Placement::exchange(CUgraphNode node, HostCalls::Ticket* ticket) {
+    const auto get = m_driver->cuGraphHostNodeGetParams;
+    const auto set = m_driver->cuGraphHostNodeSetParams;
+    if (get == nullptr || set == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    CUDA_HOST_NODE_PARAMS before{};
+    if (const CUresult result = get(node, &before); result != CUDA_SUCCESS) return result;
+    m_functions_before.emplace_back(node, before);
+    const CUDA_HOST_NODE_PARAMS params{&HostCalls::run, ticket};
+    return set(node, &params);
 }
 
 CUresult Placement::move(const GraphSurvey::Entry& entry) {
@@ -32,17 +49,18 @@ CUresult Placement::move(const GraphSurvey::Entry& entry) {
     return set(entry.node, &copy);
 }
 
-/// The new node comes behind everything that the reading one comes behind: then the client's bytes are here, too, which may
-/// come when a host node before it has run.
-CUresult Placement::lay_over_before(const GraphSurvey::Entry& entry) {
+/// The new node comes behind everything that the copy comes behind: then the client's bytes are here, too, which may come when
+/// a host node before it has run.
+CUresult Placement::call_before(const GraphSurvey::Entry& entry, const CUDA_HOST_NODE_PARAMS& function) {
     const auto add = m_driver->cuGraphAddHostNode;
     if (add == nullptr || m_driver->cuGraphDestroyNode == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-    const CUDA_HOST_NODE_PARAMS params{&Overlay::run, &Overlay::of(*entry.copy, entry.over)};
+    std::vector<CUgraphNode> before = entry.before;
+    if (m_last_for == entry.node) before.push_back(m_added.back());
     CUgraphNode node = nullptr;
-    const CUresult result =
-        add(&node, entry.graph, entry.before.empty() ? nullptr : entry.before.data(), entry.before.size(), &params);
+    const CUresult result = add(&node, entry.graph, before.empty() ? nullptr : before.data(), before.size(), &function);
     if (result != CUDA_SUCCESS) return result;
     m_added.push_back(node);
+    m_last_for = entry.node;
     if (m_driver->cuGraphAddDependencies_v2 != nullptr)
         return m_driver->cuGraphAddDependencies_v2(entry.graph, &node, &entry.node, nullptr, 1);
     if (m_driver->cuGraphAddDependencies != nullptr)

@@ -23,6 +23,7 @@ private:
     HostCopyPtr last_written(const std::vector<size_t>& copies, size_t reader) const;
     const char* lay_over(Entry& entry, size_t index, const std::vector<size_t>& copies) const;
     const char* check_bodies() const;
+    std::vector<size_t> targets_in_order() const;
 
     const std::vector<GraphModel::Node>& m_nodes;
     const GraphModel& m_model;
@@ -88,6 +89,11 @@ const char* Surveyor::conclude_source(size_t index) {
             return refusal;
         }
     }
+    // Then all host nodes before it have run, too.
+    if (entry.from == nullptr && m_nodes[index].asks != nullptr) {
+        entry.asks = m_nodes[index].asks;
+        entry.tickets.clear();
+    }
     m_survey.entries.push_back(std::move(entry));
     return nullptr;
 }
@@ -136,14 +142,29 @@ const char* Surveyor::check_bodies() const {
     return nullptr;
 }
 
+/// Nodes are told in any order, and those of child graphs behind all others. What arrives last stays: who comes after somebody
+/// comes after more.
+std::vector<size_t> Surveyor::targets_in_order() const {
+    std::vector<std::pair<size_t, size_t>> in_order;
+    for (const auto& [index, target] : m_targets)
+        in_order.emplace_back(m_targets.size() > 1 ? m_model.all_before(index).size() : 0, index);
+    std::sort(in_order.begin(), in_order.end());
+    std::vector<size_t> indices;
+    for (const auto& [count, index] : in_order) indices.push_back(index);
+    return indices;
+}
+
 const char* Surveyor::conclude() {
     for (size_t i = 0; i < m_nodes.size(); ++i) {
         if (m_nodes[i].copy != nullptr && m_nodes[i].copy->source == 0) m_targets[i] = entry_of(i);
-        m_survey.host_functions = m_survey.host_functions || m_nodes[i].ticket != nullptr;
+        const bool calls = m_nodes[i].ticket != nullptr || m_nodes[i].asks != nullptr;
+        m_survey.host_functions = m_survey.host_functions || calls;
+        if (m_nodes[i].own_ticket) m_survey.own_tickets.emplace_back(m_nodes[i].handle, m_nodes[i].ticket);
     }
     const char* refusal = conclude_targets();
     if (refusal != nullptr) return refusal;
-    for (auto& [index, entry] : m_targets) {
+    for (size_t index : targets_in_order()) {
+        Entry& entry = m_targets.at(index);
         std::sort(entry.tickets.begin(), entry.tickets.end());
         m_survey.entries.push_back(entry);
     }

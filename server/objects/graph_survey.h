@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "server/objects/graph_model.h"
@@ -27,20 +28,22 @@ struct GraphSurvey {
         /// order; and the nodes directly before it in its graph.
         std::vector<HostCopyPtr> over;
         std::vector<CUgraphNode> before;
+        HostCalls::Ticket* asks = nullptr;  ///< GraphModel::Node::asks
         bool is_source() const { return copy->source != 0; }
         /// Where its node reads or writes here.
         std::byte* place() const {
             return from == nullptr ? copy->staging->data : from->staging->data + (copy->client_address - from->client_address);
         }
         /// Its bytes are the client's, and known when the graph begins.
-        bool is_early() const { return is_source() && tickets.empty() && from == nullptr; }
+        bool is_early() const { return is_source() && tickets.empty() && from == nullptr && asks == nullptr; }
     };
     /// An event that the graph records behind a copy to the client. The bytes leave behind the graph at the latest.
     struct LateRecord {
         CUgraphNode node = nullptr;
         CUevent event = nullptr;
     };
-    std::vector<Entry> entries;
+    std::vector<Entry> entries;                                           ///< copies to the client in their order
+    std::vector<std::pair<CUgraphNode, HostCalls::Ticket*>> own_tickets;  ///< GraphModel::Node::own_ticket
     std::vector<LateRecord> late_records;
     bool host_functions = false;
 
