@@ -235,13 +235,15 @@ TEST(LinkOverTls, StreamsALargeCopyWithBoundedMemory_B3) {
 
 TEST(LinkOverTls, ALargeAnswerGoesStraightIntoItsPlace_B3) {
     auto pair = good_pair();
-    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel));
+    protocol::LinkOptions options;
+    options.fits_link = false;  // so that the number of parts is known: they are smaller where the link is slow
+    End client(std::move(pair.client.channel)), server(std::move(pair.server.channel), options);
     Bytes payload = pattern((64u << 20) + 77);
     client.place.resize(payload.size());
     ASSERT_TRUE(client.pump.start().ok() && server.pump.start().ok());
     ASSERT_TRUE(server.link.outbox().send_payload(1, payload).ok());
     ASSERT_TRUE(send_host_call(server, 1).ok());
-    const size_t part_bytes = protocol::OutboxOptions{}.part_bytes;
+    const size_t part_bytes = options.outbox.part_bytes;
     const size_t parts = (payload.size() + part_bytes - 1) / part_bytes;
     client.wait_for_frames(parts + 1);  // and the call behind them
     EXPECT_EQ(client.frame_count(), parts + 1);
