@@ -5,11 +5,8 @@
 #include <atomic>
 #include <thread>
 
-#include "common/net/channel_pump.h"
-#include "common/net/link_user.h"
 #include "protocol/codec/call_receiver.h"
-#include "protocol/codec/link.h"
-#include "tests/unit/net/tls_pair.h"
+#include "tests/unit/net/link_end.h"
 
 namespace warpline {
 namespace {
@@ -18,74 +15,6 @@ using namespace std::chrono_literals;
 using namespace net::test;
 using protocol::Frame;
 using protocol::FrameKind;
-
-constexpr unsigned k_event_words = 16;
-
-/// One end of a connection that notes what happens to it.
-struct End : protocol::Link::Handler {
-    explicit End(std::unique_ptr<net::TlsChannel> channel, protocol::LinkOptions options = {},
-                 net::PumpOptions pump_options = {})
-        : link(*this, options), pump(std::move(channel), net::user_of(link), pump_options) {}
-    ~End() override {
-        pump.stop();
-        pump.join();
-    }
-
-    Result<void> on_frame(Frame frame) override {
-        if (handle) return handle(std::move(frame));
-        MutexLock lock(mutex);
-        frames.push_back(std::move(frame));
-        changed.notify_all();
-        return {};
-    }
-    void on_ended(const Error& error, const std::string& why) override {
-        MutexLock lock(mutex);
-        end_error = error;
-        end_why = why;
-        ended = true;
-        changed.notify_all();
-    }
-    Result<protocol::Place> place_payload(uint64_t, uint64_t offset, uint64_t, size_t bytes) override {
-        if (place.empty()) return protocol::Place{};
-        return protocol::Place(MutableBytesView(place).subspan(offset, bytes));
-    }
-
-    void wait_for_frames(size_t count) {
-        MutexLock lock(mutex);
-        while (frames.size() < count && !ended) changed.wait(mutex);
-    }
-    Error wait_for_end() {
-        MutexLock lock(mutex);
-        while (!ended) changed.wait(mutex);
-        return end_error;
-    }
-    size_t frame_count() {
-        MutexLock lock(mutex);
-        return frames.size();
-    }
-
-    std::function<Result<void>(Frame)> handle;
-    Bytes place;
-    Mutex mutex;
-    ConditionVariable changed;
-    std::vector<Frame> frames WL_GUARDED_BY(mutex);
-    bool ended WL_GUARDED_BY(mutex) = false;
-    Error end_error WL_GUARDED_BY(mutex){Code::ok};
-    std::string end_why WL_GUARDED_BY(mutex);
-    protocol::Link link;
-    net::ChannelPump pump;
-};
-
-Result<void> send_host_call(End& end, uint64_t id, protocol::Urgency urgency = protocol::Urgency::writer) {
-    return end.link.outbox().add_message<wire::Event>(
-        FrameKind::event, k_event_words, [&](wire::Event::Builder event) { event.initHostCall().setId(id); }, {}, urgency);
-}
-
-uint64_t host_call_id(const Frame& frame) {
-    auto id = protocol::read_message<wire::Event>(
-        frame.body.view(), [](wire::Event::Reader event) -> Result<uint64_t> { return event.getHostCall().getId(); });
-    return id.ok() ? *id : ~uint64_t{0};
-}
 
 TEST(LinkOverTls, FramesArriveInOrderBothWays_B1) {
     auto pair = good_pair();
@@ -502,109 +431,6 @@ TEST(LinkOverTls, GoodbyeArrivesAfterEverything) {
         EXPECT_EQ(server.frames.back().header.kind, FrameKind::close);
     }
     EXPECT_EQ(server.wait_for_end().code, Code::connection_lost);
-}
-
-/// A pair of ends, of which one is read by whoever says so; notes which threads have read.
-struct Guests {
-    Guests() {
-        client.handle = [this](Frame) -> Result<void> {
-            MutexLock lock(mutex);
-            readers.push_back(std::this_thread::get_id());
-            ++frames;
-            return {};
-        };
-        started = client.pump.start().ok() && server.pump.start().ok();
-    }
-    /// The reading thread may be at it just now.
-    void become_guest() {
-        while (!client.pump.begin_reading()) std::this_thread::yield();
-    }
-    auto has(unsigned count) {
-        return [this, count] { return frames.load() >= count; };
-    }
-
-    Pair pair = good_pair();
-    Mutex mutex;
-    std::vector<std::thread::id> readers WL_GUARDED_BY(mutex);
-    std::atomic<unsigned> frames{0};
-    End client{std::move(pair.client.channel)}, server{std::move(pair.server.channel)};
-    bool started = false;
-};
-
-TEST(LinkOverTls, WhoWaitsReadsItsAnswerItself_B2) {
-    Guests ends;
-    ASSERT_TRUE(ends.started);
-    ends.become_guest();
-    EXPECT_FALSE(ends.client.pump.begin_reading());  // one at a time
-    for (unsigned i = 1; i <= 20; ++i) {
-        ASSERT_TRUE(send_host_call(ends.server, i).ok());
-        ASSERT_TRUE(ends.client.pump.read_until(ends.has(i)));
-    }
-    // The reading thread looks at its clock now and then, and takes what it finds.
-    MutexLock lock(ends.mutex);
-    EXPECT_GE(std::count(ends.readers.begin(), ends.readers.end(), std::this_thread::get_id()), 15);
-}
-
-TEST(LinkOverTls, TheReadingThreadReadsAgainWhenItsGuestHasGone_B2) {
-    Guests ends;
-    ASSERT_TRUE(ends.started);
-    ends.become_guest();
-    ASSERT_TRUE(send_host_call(ends.server, 1).ok());
-    ASSERT_TRUE(ends.client.pump.read_until(ends.has(1)));
-    ends.client.pump.end_reading();
-    EXPECT_FALSE(ends.client.pump.read_until(ends.has(2)));
-    ASSERT_TRUE(send_host_call(ends.server, 2).ok());
-    while (ends.frames.load() < 2) std::this_thread::yield();
-    MutexLock lock(ends.mutex);
-    EXPECT_NE(ends.readers.back(), std::this_thread::get_id());
-}
-
-TEST(LinkOverTls, AGuestIsWokenByWhatSomebodyElseHasDone_B2) {
-    Guests ends;
-    ASSERT_TRUE(ends.started);
-    ends.become_guest();
-    std::atomic<bool> asked{false}, done{false};
-    std::thread other([&] {
-        while (!asked) std::this_thread::yield();
-        done = true;
-        ends.client.pump.wake_guest();
-    });
-    EXPECT_TRUE(ends.client.pump.read_until([&] {
-        asked = true;
-        return done.load();
-    }));
-    other.join();
-}
-
-TEST(LinkOverTls, AGuestLeavesWhenTheConnectionEnds_C1) {
-    for (const bool by_peer : {false, true}) {
-        Guests ends;
-        ASSERT_TRUE(ends.started);
-        ends.become_guest();
-        std::atomic<bool> asked{false};
-        std::thread other([&] {
-            while (!asked) std::this_thread::yield();
-            (by_peer ? ends.server : ends.client).pump.stop();
-        });
-        EXPECT_FALSE(ends.client.pump.read_until([&] {
-            asked = true;
-            return false;
-        }));
-        ends.client.wait_for_end();
-        EXPECT_FALSE(ends.client.pump.begin_reading());
-        other.join();
-    }
-}
-
-TEST(LinkOverTls, WhatAGuestCannotAcceptEndsTheConnection_F3) {
-    Guests ends;
-    ends.client.handle = [](Frame) -> Result<void> { return Error{Code::malformed, "no such thing"}; };
-    ASSERT_TRUE(ends.started);
-    ends.become_guest();
-    ASSERT_TRUE(send_host_call(ends.server, 1).ok());
-    EXPECT_FALSE(ends.client.pump.read_until([] { return false; }));
-    EXPECT_EQ(ends.client.wait_for_end().code, Code::malformed);
-    EXPECT_TRUE(ends.client.pump.refused());
 }
 
 }  // namespace
