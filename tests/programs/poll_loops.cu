@@ -1,10 +1,10 @@
 // Steps that end with a loop which asks whether the work is done, as pipelines of frameworks have them: of an event, of an
-// event whose time is asked for then, or of a stream. Each step's result is there when the answer is yes.
+// event whose time is asked for then, or of a stream. Each step's result is there when the answer is yes. The second argument
+// says how many steps, if not 40.
 #include <cstring>
 
 #include "check.h"
 
-constexpr unsigned k_steps = 40;
 constexpr unsigned k_from = 300000;  // longer than a question takes: the first answer of a step is "not yet"
 
 __global__ void count_down(unsigned* out, unsigned from) {
@@ -22,7 +22,8 @@ static void poll(Ask ask) {
 }
 
 int main(int argc, char** argv) {
-    EXPECT_EQ(argc, 2);
+    EXPECT(argc == 2 || argc == 3);
+    const auto steps = static_cast<unsigned>(argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 40);
     const bool of_stream = std::strcmp(argv[1], "stream") == 0, with_times = std::strcmp(argv[1], "times") == 0;
     EXPECT(of_stream || with_times || std::strcmp(argv[1], "event") == 0);
     unsigned *sum, *result;  // result: page-locked, which the device writes while nothing waits
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
     CHECK(cudaEventCreate(&begin));
     CHECK(cudaEventCreate(&end));
     CHECK(cudaDeviceSynchronize());
-    for (unsigned step = 1; step <= k_steps; ++step) {
+    for (unsigned step = 1; step <= steps; ++step) {
         if (with_times) CHECK(cudaEventRecord(begin, stream));
         count_down<<<1, 1, 0, stream>>>(sum, k_from);
         CHECK(cudaMemcpyAsync(result, sum, sizeof(*sum), cudaMemcpyDeviceToHost, stream));
