@@ -68,7 +68,7 @@ CUresult hook_server_cuGraphInstantiateWithFlags(ServerCall& call, const CuGraph
     CUgraphExec exec = nullptr;
     {
         Placement placement(call.driver());
-        WL_CUDA(placement.place(surveyed.survey));
+        WL_CUDA(placement.place(surveyed.model, surveyed.survey));
         WL_CUDA(instantiate(call, graph, args.flags, exec, values));
     }
     copies.instantiated(exec, std::move(surveyed));
@@ -136,7 +136,7 @@ CUresult hook_server_cuGraphExecUpdate_v2(ServerCall& call, const CuGraphExecUpd
     CUresult result = CUDA_SUCCESS;
     {
         Placement placement(call.driver());
-        result = placement.place(surveyed.survey);
+        result = placement.place(surveyed.model, surveyed.survey);
         if (result == CUDA_SUCCESS) result = update_exec(call, exec, graph, info);
     }
     if (result == CUDA_SUCCESS) result = copies.updated(exec, std::move(surveyed));

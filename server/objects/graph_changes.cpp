@@ -1,6 +1,5 @@
 // What single nodes of executable graphs do from the next launch on, and graphs that take the place of others.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "common/log/log.h"
@@ -60,16 +59,9 @@ private:
 /// True if nodes see to one copy to the client, or call one function of its, and the graph has copies: each of them would need
 /// its own, which it gets where a graph is made executable.
 bool has_twins(const GraphModel& model, const GraphModel& child) {
-    const auto& nodes = model.nodes;
-    if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.copy != nullptr; })) return false;
+    if (!model.has_copies()) return false;
     const auto has_own = [](const GraphModel::Node& node) { return node.is_second || node.own_ticket || node.asks != nullptr; };
-    if (std::any_of(child.nodes.begin(), child.nodes.end(), has_own)) return true;
-    std::set<const void*> known;
-    for (const GraphModel::Node& node : nodes) {
-        if (node.copy != nullptr && node.copy->source == 0 && !known.insert(node.copy.get()).second) return true;
-        if (node.ticket != nullptr && !known.insert(node.ticket).second) return true;
-    }
-    return false;
+    return std::any_of(child.nodes.begin(), child.nodes.end(), has_own) || !model.twins().empty();
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <set>
 
 #include "common/log/log.h"
 #include "protocol/codec/outbox.h"
@@ -92,8 +91,8 @@ CUresult GraphCopies::survey(CUgraph graph, Surveyed& surveyed) {
     }
     const char* refusal = nullptr;
     CUresult result = read_graph(m_driver, m_host_calls, *this, graph, surveyed.model, refusal);
-    if (result == CUDA_SUCCESS) result = give_own(surveyed.model);
-    if (result == CUDA_SUCCESS) result = give_own_tickets(surveyed);
+    if (result == CUDA_SUCCESS) result = give_own(surveyed);
+    if (result == CUDA_SUCCESS) result = ask_behind_waits(surveyed);
     if (result == CUDA_SUCCESS) refusal = survey_graph(surveyed.model, surveyed.survey);
     if (refusal != nullptr) {
         WL_LOG(warn, "graph", "refused: {}", refusal);
@@ -103,47 +102,52 @@ CUresult GraphCopies::survey(CUgraph graph, Surveyed& surveyed) {
 }
 
 /// A graph that is inside of another one twice copies to the client's memory twice: each time from staging memory of its own.
-CUresult GraphCopies::give_own(GraphModel& model) {
-    std::set<const HostCopy*> known;
-    for (GraphModel::Node& node : model.nodes) {
-        if (node.copy == nullptr || node.copy->source != 0 || known.insert(node.copy.get()).second) continue;
-        const HostCopy& first = *node.copy;
-        AsyncCopies::Copy* staging = m_copies.begin(first.staging->call, first.staging->bytes, true);
-        if (staging == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-        auto own = std::make_shared<HostCopy>(m_copies, staging);
-        own->client_address = first.client_address;
-        own->client_bytes = first.client_bytes;
-        own->rows = first.rows;
-        own->node = first.node;
-        put_host_end(own->node, false, staging->data);
-        node.copy = std::move(own);
-        node.is_second = true;
+/// And it calls the client's functions twice, of which each sees to the copies that lie directly around it.
+CUresult GraphCopies::give_own(Surveyed& surveyed) {
+    if (!surveyed.model.has_copies()) return CUDA_SUCCESS;
+    for (size_t index : surveyed.model.twins()) {
+        GraphModel::Node& node = surveyed.model.nodes[index];
+        if (node.copy != nullptr) {
+            node.copy = own_copy(*node.copy);
+            node.is_second = true;
+            if (node.copy == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        } else {
+            node.ticket = own_ticket(surveyed, node.handle, node.ticket->id, node.ticket->is_left_out);
+            node.own_ticket = true;
+            if (node.ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        }
     }
     return CUDA_SUCCESS;
 }
 
-/// And calls the client's function twice, of which each sees to the copies that lie directly around it.
-CUresult GraphCopies::give_own_tickets(Surveyed& surveyed) {
+/// What waits for no node of the graph ends at a time that the client does not know: it is asked for what comes behind.
+CUresult GraphCopies::ask_behind_waits(Surveyed& surveyed) {
     std::vector<GraphModel::Node>& nodes = surveyed.model.nodes;
-    if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.copy != nullptr; })) return CUDA_SUCCESS;
-    std::set<const HostCalls::Ticket*> known;
-    for (GraphModel::Node& node : nodes) {
-        if (node.ticket == nullptr || known.insert(node.ticket).second) continue;
-        node.ticket = own_ticket(surveyed, node.handle, node.ticket->id, node.ticket->is_left_out);
-        node.own_ticket = true;
-        if (node.ticket == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    const auto waits = [&](size_t index) {
-        return nodes[index].type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || nodes[index].type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    const auto waits = [](const GraphModel::Node& node) {
+        return node.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     };
+    if (!surveyed.model.has_copies() || std::none_of(nodes.begin(), nodes.end(), waits)) return CUDA_SUCCESS;
     for (size_t i = 0; i < nodes.size(); ++i) {
         if (nodes[i].copy == nullptr || nodes[i].copy->source == 0 || nodes[i].body != 0) continue;
         const std::vector<size_t> before = surveyed.model.all_before(i);
-        if (std::none_of(before.begin(), before.end(), waits)) continue;
+        if (std::none_of(before.begin(), before.end(), [&](size_t index) { return waits(nodes[index]); })) continue;
         nodes[i].asks = own_ticket(surveyed, nodes[i].handle, nodes[i].copy->source, false);
         if (nodes[i].asks == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
+}
+
+/// Null: there is no memory.
+HostCopyPtr GraphCopies::own_copy(const HostCopy& first) {
+    AsyncCopies::Copy* staging = m_copies.begin(first.staging->call, first.staging->bytes, true);
+    if (staging == nullptr) return nullptr;
+    auto own = std::make_shared<HostCopy>(m_copies, staging);
+    own->client_address = first.client_address;
+    own->client_bytes = first.client_bytes;
+    own->rows = first.rows;
+    own->node = first.node;
+    put_host_end(own->node, false, staging->data);
+    return own;
 }
 
 /// Null: there are too many.

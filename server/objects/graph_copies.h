@@ -160,8 +160,9 @@ private:
         bool is_over() const { return finished.load(std::memory_order_acquire) && !watched.load(std::memory_order_acquire); }
     };
     const std::vector<CUgraph>* bodies_of(CUgraphNode node) override;
-    CUresult give_own(GraphModel& model);
-    CUresult give_own_tickets(Surveyed& surveyed);
+    CUresult give_own(Surveyed& surveyed);
+    CUresult ask_behind_waits(Surveyed& surveyed);
+    HostCopyPtr own_copy(const HostCopy& first);
     HostCalls::Ticket* own_ticket(Surveyed& surveyed, CUgraphNode node, uint64_t id, bool is_left_out);
     void keep_tickets(CUgraphExec exec, Surveyed& surveyed);
     CUresult exchange_ticket(CUgraphExec handle, Exec* exec, GraphModel::Node* known, CUgraphNode node, uint64_t id);

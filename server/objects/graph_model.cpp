@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace warpline::server {
 
@@ -186,6 +188,43 @@ std::vector<size_t> GraphModel::all_before(size_t index) const {
         todo.insert(todo.end(), nodes[next].before.begin(), nodes[next].before.end());
     }
     return found;
+}
+
+std::vector<size_t> GraphModel::in_order(std::vector<size_t> indices) const {
+    if (indices.size() < 2) return indices;
+    std::vector<std::vector<size_t>> after(nodes.size());
+    std::vector<size_t> waits_for(nodes.size()), depth(nodes.size()), ready;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        waits_for[i] = nodes[i].before.size();
+        if (waits_for[i] == 0) ready.push_back(i);
+        for (size_t before : nodes[i].before) after[before].push_back(i);
+    }
+    while (!ready.empty()) {
+        const size_t next = ready.back();
+        ready.pop_back();
+        for (size_t i : after[next]) {
+            depth[i] = std::max(depth[i], depth[next] + 1);
+            if (--waits_for[i] == 0) ready.push_back(i);
+        }
+    }
+    std::sort(indices.begin(), indices.end(),
+              [&](size_t one, size_t other) { return std::pair(depth[one], one) < std::pair(depth[other], other); });
+    return indices;
+}
+
+std::vector<size_t> GraphModel::twins() const {
+    std::set<const void*> known;
+    std::vector<size_t> found;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const bool copies_to_client = nodes[i].copy != nullptr && nodes[i].copy->source == 0;
+        const void* const seen_to = copies_to_client ? static_cast<const void*>(nodes[i].copy.get()) : nodes[i].ticket;
+        if (seen_to != nullptr && !known.insert(seen_to).second) found.push_back(i);
+    }
+    return found;
+}
+
+bool GraphModel::has_copies() const {
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.copy != nullptr; });
 }
 
 bool GraphModel::is_run_with(size_t other, size_t one) const {

@@ -43,6 +43,12 @@ struct GraphModel {
     Node* find(CUgraphNode handle);
     /// Everything that has run when this node begins.
     std::vector<size_t> all_before(size_t index) const;
+    /// Some of the nodes, in an order in which each comes behind all that has run when it begins.
+    std::vector<size_t> in_order(std::vector<size_t> indices) const;
+    /// The nodes that see to a copy to the client, or call a function of its, as a node among those before them in `nodes`
+    /// does.
+    std::vector<size_t> twins() const;
+    bool has_copies() const;
     /// Whenever the one is run the other one has been, if it comes before it: it lies in no body in which the one does not.
     bool is_run_with(size_t other, size_t one) const;
     /// Has the nodes called as those are from which they take over: in an executable graph that was made of `original` and is

@@ -11,7 +11,7 @@ Placement::~Placement() {
     for (const auto& [node, function] : m_functions_before) m_driver->cuGraphHostNodeSetParams(node, &function);
 }
 
-CUresult Placement::place(const GraphSurvey& survey) {
+CUresult Placement::place(const GraphModel& model, const GraphSurvey& survey) {
     for (const GraphSurvey::Entry& entry : survey.entries) {
         CUresult result = CUDA_SUCCESS;
         if (entry.from != nullptr || entry.is_second) result = move(entry);
@@ -21,8 +21,9 @@ CUresult Placement::place(const GraphSurvey& survey) {
         if (result == CUDA_SUCCESS && entry.in_body && !entry.is_source()) result = note_run(entry);
         if (result != CUDA_SUCCESS) return result;
     }
-    for (const auto& [node, ticket] : survey.own_tickets) {
-        if (const CUresult result = exchange(node, ticket); result != CUDA_SUCCESS) return result;
+    for (const GraphModel::Node& node : model.nodes) {
+        if (!node.own_ticket) continue;
+        if (const CUresult result = exchange(node.handle, node.ticket); result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;
 }

@@ -27,7 +27,7 @@ public:
     Placement& operator=(const Placement&) = delete;
 
     /// @errors  the driver's
-    CUresult place(const GraphSurvey& survey);
+    CUresult place(const GraphModel& model, const GraphSurvey& survey);
 
 private:
     CUresult move(const GraphSurvey::Entry& entry);

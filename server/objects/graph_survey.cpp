@@ -23,7 +23,6 @@ private:
     HostCopyPtr last_written(const std::vector<size_t>& copies, size_t reader) const;
     const char* lay_over(Entry& entry, size_t index, const std::vector<size_t>& copies) const;
     const char* check_bodies() const;
-    std::vector<size_t> targets_in_order() const;
 
     const std::vector<GraphModel::Node>& m_nodes;
     const GraphModel& m_model;
@@ -68,7 +67,10 @@ const char* Surveyor::conclude_targets() {
 /// to that memory before has arrived there by then, or is taken from where it is here.
 const char* Surveyor::conclude_source(size_t index) {
     Entry entry = entry_of(index);
-    const std::vector<size_t> before = m_model.all_before(index);
+    const auto touches = [&](const auto& target) { return target.second.copy->touches(*entry.copy); };
+    // Which nodes come before it is looked for only where it may matter: that takes long in a large graph.
+    const bool may_matter = m_survey.host_functions || std::any_of(m_targets.begin(), m_targets.end(), touches);
+    const std::vector<size_t> before = may_matter ? m_model.all_before(index) : std::vector<size_t>{};
     for (size_t i : before) {
         if (m_nodes[i].ticket != nullptr) entry.tickets.push_back(m_nodes[i].ticket);
     }
@@ -117,10 +119,7 @@ HostCopyPtr Surveyor::last_written(const std::vector<size_t>& copies, size_t rea
 const char* Surveyor::lay_over(Entry& entry, size_t index, const std::vector<size_t>& copies) const {
     if (m_nodes[index].body != 0)
         return "in the body of a conditional node, a copy from host memory of which the graph has written a part";
-    std::vector<std::pair<size_t, size_t>> in_order;  // who comes after somebody comes after more
-    for (size_t i : copies) in_order.emplace_back(m_model.all_before(i).size(), i);
-    std::sort(in_order.begin(), in_order.end());
-    for (const auto& [count, i] : in_order) {
+    for (size_t i : m_model.in_order(copies)) {
         const HostCopyPtr& copy = m_nodes[i].copy;
         if (!copy->rows || !entry.copy->rows)
             return "a graph that copies to host memory and from there again, and a client that tells of no rows";
@@ -142,28 +141,18 @@ const char* Surveyor::check_bodies() const {
     return nullptr;
 }
 
-/// Nodes are told in any order, and those of child graphs behind all others. What arrives last stays: who comes after somebody
-/// comes after more.
-std::vector<size_t> Surveyor::targets_in_order() const {
-    std::vector<std::pair<size_t, size_t>> in_order;
-    for (const auto& [index, target] : m_targets)
-        in_order.emplace_back(m_targets.size() > 1 ? m_model.all_before(index).size() : 0, index);
-    std::sort(in_order.begin(), in_order.end());
-    std::vector<size_t> indices;
-    for (const auto& [count, index] : in_order) indices.push_back(index);
-    return indices;
-}
-
 const char* Surveyor::conclude() {
     for (size_t i = 0; i < m_nodes.size(); ++i) {
         if (m_nodes[i].copy != nullptr && m_nodes[i].copy->source == 0) m_targets[i] = entry_of(i);
         const bool calls = m_nodes[i].ticket != nullptr || m_nodes[i].asks != nullptr;
         m_survey.host_functions = m_survey.host_functions || calls;
-        if (m_nodes[i].own_ticket) m_survey.own_tickets.emplace_back(m_nodes[i].handle, m_nodes[i].ticket);
     }
     const char* refusal = conclude_targets();
     if (refusal != nullptr) return refusal;
-    for (size_t index : targets_in_order()) {
+    std::vector<size_t> targets;
+    for (const auto& [index, target] : m_targets) targets.push_back(index);
+    // Nodes are told in any order, and those of child graphs behind all others; of two copies to one place the last one stays.
+    for (size_t index : m_model.in_order(std::move(targets))) {
         Entry& entry = m_targets.at(index);
         std::sort(entry.tickets.begin(), entry.tickets.end());
         m_survey.entries.push_back(entry);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "server/objects/graph_model.h"
@@ -42,8 +41,7 @@ struct GraphSurvey {
         CUgraphNode node = nullptr;
         CUevent event = nullptr;
     };
-    std::vector<Entry> entries;                                           ///< copies to the client in their order
-    std::vector<std::pair<CUgraphNode, HostCalls::Ticket*>> own_tickets;  ///< GraphModel::Node::own_ticket
+    std::vector<Entry> entries;  ///< copies to the client in their order
     std::vector<LateRecord> late_records;
     bool host_functions = false;
 

@@ -48,6 +48,17 @@ TEST(GraphModel, A6_NodesOfTwoGraphsArePairedFromTheLastOnesAlongTheEdges) {
     EXPECT_EQ(handles_of(newer.model), (std::vector<CUgraphNode>{name(2), name(4), name(1), name(3), name(5), name(6)}));
 }
 
+TEST(GraphModel, A6_NodesComeBehindAllThatHasRunBeforeThem) {
+    Made made(1);
+    // The last one was made first, and has the fewest edges; of two that have nothing to do with each other the first one made.
+    const size_t last = made.add({}), second = made.add({}), first = made.add({}), aside = made.add({});
+    made.model.nodes[second].before = {first};
+    made.model.nodes[last].before = {second};
+    EXPECT_EQ(made.model.in_order({last, second, first}), (std::vector<size_t>{first, second, last}));
+    EXPECT_EQ(made.model.in_order({last, aside, first}), (std::vector<size_t>{first, aside, last}));
+    EXPECT_EQ(made.model.in_order({aside, first}), (std::vector<size_t>{first, aside}));
+}
+
 TEST(GraphModel, A6_GraphsOfAnotherShapeAreNotPaired) {
     const auto make = [](size_t first_name, bool crossed, CUgraphNodeType last_type, bool more) {
         Made made(first_name);
