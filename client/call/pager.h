@@ -112,7 +112,8 @@ private:
     bool fetch(std::vector<Fetch>& fetches);
     /// What of the memory the program may use whose fetch has failed.
     enum class Usable : uint8_t { none, own, all };
-    Usable usable_after(const PageQuestion& question, CUresult result);
+    Usable usable_after(CUresult result) const;
+    void tell_failure(const PageQuestion& question, CUresult result, Usable usable);
     bool begin_fetch(PageQuestion& question);
     bool end_fetch(PageQuestion& question, CUresult result, Usable usable);
     /// True if memory that was asked about has been freed since: nothing was fetched, and all is out of date.

@@ -34,27 +34,32 @@ bool Pager::fetch(std::vector<Fetch>& fetches) {
     if (result == CUDA_ERROR_INVALID_VALUE && leave_if_withdrawn(question)) return true;
     WL_LOG(debug, "client", "pages at {:#x} were fetched, with those of {} regions ahead", fetches.front().wanted.what.base,
            std::count_if(fetches.begin(), fetches.end(), [](const Fetch& one) { return one.ahead; }));
-    return end_fetch(question, result, result == CUDA_SUCCESS ? Usable::all : usable_after(question, result));
+    const Usable usable = usable_after(result);
+    if (result != CUDA_SUCCESS) tell_failure(question, result, usable);
+    return end_fetch(question, result, usable);
 }
 
 /// What a failed context has left is undefined; the program may look at it nevertheless. What was lost with the session is not
 /// there; memory that is the host's stays what the program has last seen of it, so that its other contents can be saved.
-Pager::Usable Pager::usable_after(const PageQuestion& question, CUresult result) {
+Pager::Usable Pager::usable_after(CUresult result) const {
+    if (result == CUDA_SUCCESS) return Usable::all;
     const bool at_end = Process::instance().status() == CUDA_ERROR_DEINITIALIZED;  // destructors behind the goodbye
     const CUresult sticky = m_session->sticky_error();
     const bool is_lost = result == CUDA_ERROR_DEVICE_UNAVAILABLE || sticky == CUDA_ERROR_DEVICE_UNAVAILABLE;
-    Usable usable = is_lost ? Usable::own : Usable::none;
-    if (at_end || (!is_lost && sticky != CUDA_SUCCESS)) usable = Usable::all;
+    if (at_end || (!is_lost && sticky != CUDA_SUCCESS)) return Usable::all;
+    return is_lost ? Usable::own : Usable::none;
+}
+
+/// Once: a program that goes on comes to many pages.
+void Pager::tell_failure(const PageQuestion& question, CUresult result, Usable usable) {
+    if (std::exchange(m_told_failure, true)) return;
     const auto& first = question.fetches.front().wanted;
     const char* what = "; the access fails with SIGSEGV";
     if (usable == Usable::all) what = ": the context has failed";
     if (usable == Usable::own && first.from.region->sharing() == Sharing::concurrent)
         what = ": the session is lost, and page-locked memory stays as the program has it";
-    if (!std::exchange(m_told_failure, true)) {
-        WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}", first.what.base,
-               static_cast<int>(result), what);
-    }
-    return usable;
+    WL_LOG(error, "client", "memory at {:#x} that the device has cannot be fetched (CUDA error {}){}", first.what.base,
+           static_cast<int>(result), what);
 }
 
 /// What the program gets now may have been written behind what it has: a ring's index, and the data that it has looked at
