@@ -2,6 +2,7 @@
 #include "client/call/pooled.h"
 
 #include "client/call/allocate.h"
+#include "client/call/share.h"
 
 namespace warpline::client {
 
@@ -43,8 +44,9 @@ void uncount_reserved(Call& call, const DeviceRange& range) {
     }
 }
 
-void count_freed(Call& call, const DeviceRange& range) {
+void note_freed(Call& call, const DeviceRange& range) {
     if (Pool* pool = call.state.pools.find(range.owner)) pool->used_bytes.fetch_sub(DeviceMemory::rounded(range.size_bytes));
+    end_share(call, range.base);
 }
 
 void release_pooled(Call& call, const DeviceRange& range) {

@@ -12,8 +12,9 @@ uint64_t reserved_bytes(const Pool& pool);
 void count_reserved(Pool& pool, const DeviceRange& range);
 /// It is not any more: it was freed otherwise than in the order of a stream.
 void uncount_reserved(Call& call, const DeviceRange& range);
-/// What was allocated of a pool, if it was one's, has been freed.
-void count_freed(Call& call, const DeviceRange& range);
+/// What was allocated, of a pool or not, has been freed: its pool does not count it as used any more, and no other process can
+/// have it.
+void note_freed(Call& call, const DeviceRange& range);
 
 /// Memory that was freed to pools, and that nothing on the device uses any more: they keep of it what their release thresholds
 /// let them, as with CUDA where something is waited for.

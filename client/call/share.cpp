@@ -83,6 +83,12 @@ void settle_shares(Call& call) {
         gen::issue_wlShareEnd(call, as_bytes(&ticket, sizeof ticket));
 }
 
+void end_share(Call& call, uint64_t address) {
+    if (!call.state.shared_with_others.load(std::memory_order_relaxed)) return;
+    if (const auto ticket = call.state.shares.take_lent(address))
+        gen::issue_wlShareEnd(call, as_bytes(&*ticket, sizeof *ticket));
+}
+
 CUresult open_memory(Call& call, const ShareTicket& ticket, const ShareTicket* pool, uint64_t owner, OpenedMemory& opened) {
     DeviceMemory& memory = call.state.memory;
     const uint64_t bytes = ticket.mapped_bytes;

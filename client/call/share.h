@@ -31,6 +31,8 @@ CUresult give_descriptor(Call& call, const ShareTicket& ticket, Ends ends, int& 
 std::optional<ShareTicket> ticket_in(int descriptor, ShareKind kind);
 /// Tells the server which descriptors nobody has any more.
 void settle_shares(Call& call);
+/// Memory was freed: its ticket, if it has one, is good no longer. What lies there next is something else.
+void end_share(Call& call, uint64_t address);
 
 /// Another process's memory, of which `ticket` is known to be of the kind, at an address of ours.
 /// @param pool  the ticket of the pool that a pointer is of; null: no pointer

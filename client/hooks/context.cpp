@@ -61,7 +61,7 @@ void forget_objects(Call& call, uint64_t context) {
     release_kept_of_context(call, context);
     for (const DeviceRange& range : state.memory.forget_context(context)) {
         if (range.kind == MemoryKind::device) {
-            count_freed(call, range);
+            note_freed(call, range);
             release_pooled(call, range);
         }
         if (range.kind == MemoryKind::managed) release_managed(call, range);

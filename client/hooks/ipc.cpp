@@ -57,6 +57,7 @@ CUresult hook_client_cuIpcGetMemHandle(Call& call, CUipcMemHandle* pHandle, CUde
     if (result != CUDA_SUCCESS) return told_why("cuIpcGetMemHandle", answer.why, result);
     ShareTicket ticket;
     if (!take_ticket(answer.ticket, ShareKind::memory, ticket)) return CUDA_ERROR_UNKNOWN;
+    call.state.shares.lent(range->base, ticket);
     *pHandle = std::bit_cast<CUipcMemHandle>(ticket);
     return CUDA_SUCCESS;
 }

@@ -121,7 +121,7 @@ CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (const auto managed = call.state.memory.forget(dptr, MemoryKind::managed)) return free_managed(call, *managed);
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return close_pointer(call, dptr);
-    count_freed(call, *range);
+    note_freed(call, *range);
     call.context = range->context;
     settle_freed(call);
     uncount_reserved(call, *range);

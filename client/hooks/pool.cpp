@@ -181,7 +181,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (is_capturing(call, stream)) return CUDA_ERROR_INVALID_VALUE;
     std::optional<DeviceRange> range = call.state.memory.forget(dptr, MemoryKind::device);
     if (!range) return close_pointer(call, dptr);
-    count_freed(call, *range);
+    note_freed(call, *range);
     call.state.pool_heap.give(PoolHeap::key(stream, call.scope(), call.thread.number), *range);
     return CUDA_SUCCESS;
 }
@@ -417,6 +417,7 @@ CUresult hook_client_cuMemPoolExportPointer(Call& call, CUmemPoolPtrExportData* 
     if (result != CUDA_SUCCESS) return told_why("cuMemPoolExportPointer", answer.why, result);
     ShareTicket ticket;
     if (!take_ticket(answer.ticket, ShareKind::pointer, ticket)) return CUDA_ERROR_UNKNOWN;
+    call.state.shares.lent(range->base, ticket);
     *shareData_out = std::bit_cast<CUmemPoolPtrExportData>(ticket);
     return CUDA_SUCCESS;
 }

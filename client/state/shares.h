@@ -69,6 +69,17 @@ public:
         return memory;
     }
 
+    /// Other processes may have memory of ours by this ticket, as long as it is allocated.
+    void lent(uint64_t address, const Ticket& ticket) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        m_lent[address] = ticket;
+    }
+    std::optional<Ticket> take_lent(uint64_t address) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        const auto found = m_lent.extract(address);
+        return found ? std::optional(found.mapped()) : std::nullopt;
+    }
+
     /// The program was given the other end of this socket, in which the ticket lies.
     void gave(const Ticket& ticket, net::Socket end) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
@@ -88,6 +99,7 @@ private:
     };
     Mutex m_mutex;
     std::map<uint64_t, Opened> m_opened WL_GUARDED_BY(m_mutex);  // by address
+    std::map<uint64_t, Ticket> m_lent WL_GUARDED_BY(m_mutex);    // likewise
     std::vector<Given> m_given WL_GUARDED_BY(m_mutex);
 };
 

@@ -21,7 +21,19 @@ CUresult reset_primary(ServerCall& call, CUdevice device) {
     const CUresult result = reset(driver_device);
     session.contexts().primary_was_reset(device);
     session.memory().device_was_reset(device);
+    session.memory().context_ended(token, PeerAccess::Ending::reset);
     return result;
+}
+
+/// What the current context is let do with another one's memory.
+CUresult leave_of(ServerCall& call, uint64_t owner_context, PeerAccess::Leave& leave) {
+    Contexts& contexts = call.session().contexts();
+    if (!contexts.device_of(owner_context, leave.owner) || !contexts.device_of(call.context(), leave.peer))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    leave.owner_context = owner_context;
+    leave.peer_context = call.context();
+    contexts.make_current(call.scope());
+    return CUDA_SUCCESS;
 }
 
 /// Threads of a worker that wait are many, and other sessions' programs want the processor: they sleep, unless the program asks
@@ -91,34 +103,32 @@ CUresult hook_server_cuCtxDestroy_v2(ServerCall& call, const CuCtxDestroyV2Args&
     session.contexts().make_current(0);
     session.context_ended(args.ctx);
     session.handles().remove(HandleKind::context, args.ctx);
-    return destroy(reinterpret_cast<CUcontext>(entry->value));
+    const CUresult result = destroy(reinterpret_cast<CUcontext>(entry->value));
+    session.memory().context_ended(args.ctx, PeerAccess::Ending::destroyed);
+    return result;
 }
 
 CUresult hook_server_cuCtxEnablePeerAccess(ServerCall& call, const CuCtxEnablePeerAccessArgs& args) {
     const auto enable = WL_DRIVER(call, cuCtxEnablePeerAccess);
+    const auto disable = WL_DRIVER(call, cuCtxDisablePeerAccess);
     const auto peer = WL_FIND(call, CUcontext, context, args.peerContext);
     WL_CUDA(enable(peer, args.flags));
     // The driver opens what it allocated itself; memory of the window is opened by hand.
-    CUdevice accessor = 0;
-    CUdevice owner = 0;
-    Contexts& contexts = call.session().contexts();
-    if (!contexts.device_of(args.peerContext, owner) || !contexts.device_of(call.context(), accessor))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    contexts.make_current(call.scope());
-    return call.session().memory().open_to_peer(owner, accessor);
+    PeerAccess::Leave leave;
+    CUresult result = leave_of(call, args.peerContext, leave);
+    if (result == CUDA_SUCCESS) result = call.session().memory().open_to_peer(leave);
+    if (result != CUDA_SUCCESS) disable(peer);
+    return result;
 }
 
 CUresult hook_server_cuCtxDisablePeerAccess(ServerCall& call, const CuCtxDisablePeerAccessArgs& args) {
     const auto disable = WL_DRIVER(call, cuCtxDisablePeerAccess);
     const auto peer = WL_FIND(call, CUcontext, context, args.peerContext);
     WL_CUDA(disable(peer));
-    CUdevice accessor = 0;
-    CUdevice owner = 0;
-    Contexts& contexts = call.session().contexts();
-    if (!contexts.device_of(args.peerContext, owner) || !contexts.device_of(call.context(), accessor))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    contexts.make_current(call.scope());
-    return call.session().memory().close_to_peer(owner, accessor);
+    PeerAccess::Leave leave;
+    WL_CUDA(leave_of(call, args.peerContext, leave));
+    call.session().memory().close_to_peer(leave);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace warpline::server

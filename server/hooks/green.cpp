@@ -189,6 +189,7 @@ CUresult hook_server_cuGreenCtxDestroy(ServerCall& call, const CuGreenCtxDestroy
             if (call.driver()->cuStreamDestroy_v2 != nullptr) call.driver()->cuStreamDestroy_v2(stream);
         }
         session.streams().context_ended(converted);
+        session.memory().context_ended(converted, PeerAccess::Ending::destroyed);
         session.contexts().forget_current();
     }
     session.resources().owner_ended(args.hCtx);

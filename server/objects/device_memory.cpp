@@ -113,14 +113,8 @@ std::vector<CUdevice> DeviceMemory::accessors_of(CUdevice device, Reach reach) c
         }
         return accessors;
     }
-    const auto peers = m_peers.find(device);
-    if (peers != m_peers.end()) accessors.insert(accessors.end(), peers->second.begin(), peers->second.end());
-    const auto sharing = m_pool_peers.find(device);
-    if (sharing == m_pool_peers.end()) return accessors;
-    for (const auto& [peer, pools] : sharing->second) {
-        const bool known = std::find(accessors.begin(), accessors.end(), peer) != accessors.end();
-        if (!pools.empty() && !known) accessors.push_back(peer);
-    }
+    const std::vector<CUdevice> peers = m_peers.peers_of(device);
+    accessors.insert(accessors.end(), peers.begin(), peers.end());
     return accessors;
 }
 
@@ -306,53 +300,53 @@ bool DeviceMemory::overlaps(uint64_t address, uint64_t bytes) const {
 
 bool DeviceMemory::is_open(CUdevice owner, CUdevice device) const {
     MutexLock lock(m_mutex);
-    const std::vector<CUdevice> accessors = accessors_of(owner, Reach::peers);
-    return std::find(accessors.begin(), accessors.end(), device) != accessors.end();
+    return owner == device || m_peers.is_open(owner, device);
 }
 
-CUresult DeviceMemory::open_to_peer(CUdevice owner, CUdevice peer) {
-    MutexLock lock(m_mutex);
-    std::vector<CUdevice>& peers = m_peers[owner];
-    if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+CUresult DeviceMemory::follow_peers(CUdevice owner, CUdevice peer, bool was_open) {
+    const bool open = m_peers.is_open(owner, peer);
+    if (open == was_open) return CUDA_SUCCESS;
+    const CUmemAccess_flags flags = open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     for (const auto& [address, range] : m_ranges) {
         if (range.device != owner || !range.follows_peers()) continue;
-        const CUresult result = set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-        if (result != CUDA_SUCCESS) return result;
+        const CUresult result = set_access(address, range.bytes, {peer}, flags);
+        if (open && result != CUDA_SUCCESS) return result;
     }
-    peers.push_back(peer);
     return CUDA_SUCCESS;
 }
 
-CUresult DeviceMemory::close_to_peer(CUdevice owner, CUdevice peer) {
+CUresult DeviceMemory::open_to_peer(const PeerAccess::Leave& leave) {
     MutexLock lock(m_mutex);
-    std::vector<CUdevice>& peers = m_peers[owner];
-    const auto found = std::find(peers.begin(), peers.end(), peer);
-    if (found == peers.end()) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    peers.erase(found);
-    if (!m_pool_peers[owner][peer].empty()) return CUDA_SUCCESS;  // its pools are shared still
-    for (const auto& [address, range] : m_ranges) {
-        if (range.device == owner && range.follows_peers())
-            set_access(address, range.bytes, {peer}, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    const bool was_open = m_peers.is_open(leave.owner, leave.peer);
+    const bool is_new = m_peers.let(leave);
+    const CUresult result = follow_peers(leave.owner, leave.peer, was_open);
+    if (result == CUDA_SUCCESS || !is_new) return result;
+    m_peers.end(leave);
+    static_cast<void>(follow_peers(leave.owner, leave.peer, true));
+    return result;
+}
+
+void DeviceMemory::close_to_peer(const PeerAccess::Leave& leave) {
+    MutexLock lock(m_mutex);
+    const bool was_open = m_peers.is_open(leave.owner, leave.peer);
+    m_peers.end(leave);
+    static_cast<void>(follow_peers(leave.owner, leave.peer, was_open));
+}
+
+void DeviceMemory::context_ended(uint64_t context, PeerAccess::Ending ending) {
+    MutexLock lock(m_mutex);
+    for (const PeerAccess::Leave& leave : m_peers.ended_by(context, ending)) {
+        const bool was_open = m_peers.is_open(leave.owner, leave.peer);
+        m_peers.end(leave);
+        static_cast<void>(follow_peers(leave.owner, leave.peer, was_open));
     }
-    return CUDA_SUCCESS;
 }
 
 CUresult DeviceMemory::share_pool(CUdevice owner, CUdevice peer, uint64_t pool, bool on) {
     MutexLock lock(m_mutex);
-    const auto enabled = m_peers.find(owner);
-    const bool open =
-        enabled != m_peers.end() && std::find(enabled->second.begin(), enabled->second.end(), peer) != enabled->second.end();
-    std::set<uint64_t>& pools = m_pool_peers[owner][peer];
-    const bool had = !pools.empty();
-    on ? static_cast<void>(pools.insert(pool)) : static_cast<void>(pools.erase(pool));
-    if (open || had == !pools.empty()) return CUDA_SUCCESS;
-    for (const auto& [address, range] : m_ranges) {
-        if (range.device != owner || !range.follows_peers()) continue;
-        const CUresult result =
-            set_access(address, range.bytes, {peer}, on ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
-        if (result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
+    const bool was_open = m_peers.is_open(owner, peer);
+    m_peers.share_pool(owner, peer, pool, on);
+    return follow_peers(owner, peer, was_open);
 }
 
 void DeviceMemory::device_was_reset(CUdevice device) {

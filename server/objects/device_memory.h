@@ -14,6 +14,7 @@
 #include "server/objects/address_window.h"
 #include "server/objects/memory_credit.h"
 #include "server/objects/memory_ledger.h"
+#include "server/objects/peer_access.h"
 
 namespace warpline::server {
 
@@ -110,9 +111,12 @@ public:
         return bytes <= m_window.bytes && address >= m_window.address && address - m_window.address <= m_window.bytes - bytes;
     }
 
-    /// A device's allocations become accessible to another device (cuCtxEnablePeerAccess), those of the future too.
-    CUresult open_to_peer(CUdevice owner, CUdevice peer);
-    CUresult close_to_peer(CUdevice owner, CUdevice peer);
+    /// A device's allocations become accessible to another device (cuCtxEnablePeerAccess), those of the future too, until the
+    /// last context that was let has ended, or is let no more.
+    /// @errors  the driver's; whether it was so before is the driver's to say
+    CUresult open_to_peer(const PeerAccess::Leave& leave);
+    void close_to_peer(const PeerAccess::Leave& leave);
+    void context_ended(uint64_t context, PeerAccess::Ending ending);
     /// True if the device may access the owner's allocations.
     bool is_open(CUdevice owner, CUdevice device) const;
     /// A pool of the owner's lets another device use its memory, or does no longer. Pools share blocks with each other.
@@ -147,6 +151,8 @@ private:
     CUresult set_access(uint64_t address, uint64_t bytes, const std::vector<CUdevice>& accessors, CUmemAccess_flags flags);
     Ranges::const_iterator containing(uint64_t address) const WL_REQUIRES(m_mutex);
     std::vector<CUdevice> accessors_of(CUdevice device, Reach reach) const WL_REQUIRES(m_mutex);
+    /// What was allocated before is as m_peers says; `was_open`: as it was until now. Closing succeeds.
+    CUresult follow_peers(CUdevice owner, CUdevice peer, bool was_open) WL_REQUIRES(m_mutex);
     bool overlaps(uint64_t address, uint64_t bytes) const WL_REQUIRES(m_mutex);
     void forget(uint64_t address, uint64_t bytes) WL_REQUIRES(m_mutex);
     void forget_owned(uint64_t address, uint64_t owner) WL_REQUIRES(m_mutex);
@@ -165,9 +171,7 @@ private:
     Ranges m_ranges WL_GUARDED_BY(m_mutex);
     Ranges m_poisoned WL_GUARDED_BY(m_mutex);
     std::map<uint64_t, std::vector<uint64_t>> m_owned WL_GUARDED_BY(m_mutex);  // token of module or library → variables
-    std::map<CUdevice, std::vector<CUdevice>> m_peers WL_GUARDED_BY(m_mutex);  // owner → devices that may access
-    std::map<CUdevice, std::map<CUdevice, std::set<uint64_t>>> m_pool_peers
-        WL_GUARDED_BY(m_mutex);  // owner → peer → pools that it may use
+    PeerAccess m_peers WL_GUARDED_BY(m_mutex);
     std::set<CUdevice> m_reset WL_GUARDED_BY(m_mutex);
     std::atomic<bool> m_was_reset{false};  // m_reset is not empty; the executor's, in the session's order
     MemoryCredit m_credit;

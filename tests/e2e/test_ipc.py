@@ -27,8 +27,8 @@ def setUpModule():
 class Giver:
     """A program that shares memory and an event, until it is told to end."""
 
-    def __init__(self, server, **environment):
-        self.process = harness.popen([SHARES.binary, "give"], "remote", server, environment, stdin=subprocess.PIPE)
+    def __init__(self, server, *how, **environment):
+        self.process = harness.popen([SHARES.binary, "give", *how], "remote", server, environment, stdin=subprocess.PIPE)
         self.handles = self.process.stdout.readline().split()
 
     def free(self):
@@ -101,6 +101,16 @@ class SharesTest(unittest.TestCase):
     def test_a2_memory_that_is_freed_is_not_to_be_had(self):
         self.giver.free()
         self.assertIn(NOT_THERE, self.take(INVALID, 0))
+
+    def test_a2_memory_that_is_freed_beside_others_is_not_to_be_had(self):
+        """What lies there next is something else: its bytes would be taken for what was shared."""
+        giver = Giver(self.server, "small")
+        try:
+            giver.free()
+            self.assertIn(NOT_THERE, self.take(INVALID, 0, handles=giver.handles))
+        finally:
+            code, said = giver.end()
+        self.assertEqual(code, 0, said)
 
     def test_a2_handles_end_with_their_process(self):
         code, said = self.giver.end()

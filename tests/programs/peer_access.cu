@@ -18,6 +18,39 @@ static void expect_values(const DeviceArray<int>& data, int value) {
     for (int found : data.download()) EXPECT_EQ(found, value);
 }
 
+static CUcontext create_on(CUdevice device) {
+    CUcontext context;
+    CUctxCreateParams params{};
+    DRIVER(cuCtxCreate(&context, &params, 0, device));
+    return context;
+}
+
+// Access is a context's: others of its device have their own, and it ends with the context.
+static void contexts_of_one_device(CUcontext first) {
+    CUcontext current;
+    DRIVER(cuCtxGetCurrent(&current));
+    const CUcontext other = create_on(1);
+    DRIVER(cuCtxEnablePeerAccess(first, 0));
+    DRIVER(cuCtxSetCurrent(current));
+    DRIVER(cuCtxEnablePeerAccess(first, 0));
+    DRIVER(cuCtxDisablePeerAccess(first));
+    DRIVER(cuCtxSetCurrent(other));
+    DRIVER(cuCtxDisablePeerAccess(first));
+    DRIVER(cuCtxEnablePeerAccess(first, 0));
+    DRIVER(cuCtxDestroy(other));
+    const CUcontext third = create_on(1);
+    REFUSED(cuCtxDisablePeerAccess(first), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    DRIVER(cuCtxEnablePeerAccess(first, 0));
+    // Two of the other device likewise.
+    const CUcontext second = create_on(0);
+    DRIVER(cuCtxSetCurrent(third));
+    DRIVER(cuCtxEnablePeerAccess(second, 0));
+    DRIVER(cuCtxDestroy(second));
+    DRIVER(cuCtxDisablePeerAccess(first));
+    DRIVER(cuCtxDestroy(third));
+    DRIVER(cuCtxSetCurrent(current));
+}
+
 int main() {
     int count = 0, can = -1, itself = -1, attribute = -1;
     CHECK(cudaGetDeviceCount(&count));
@@ -45,6 +78,15 @@ int main() {
     expect_values(data, 11);
     CHECK(cudaSetDevice(1));
     DRIVER(cuCtxDisablePeerAccess(first));
+    REFUSED(cuCtxDisablePeerAccess(first), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    contexts_of_one_device(first);
+    DRIVER(cuCtxEnablePeerAccess(first, 0));
+    add<<<1, k_count>>>(data.data(), 10);
+    CHECK(cudaDeviceReset());  // and what the context was let do ends with it
+    CHECK(cudaSetDevice(0));
+    expect_values(data, 21);
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaFree(nullptr));
     REFUSED(cuCtxDisablePeerAccess(first), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     // It is the last thing that the process gives a device.
     add<<<1, k_count>>>(data.data(), 100);

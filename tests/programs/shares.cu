@@ -46,13 +46,16 @@ T value_of(const char* text) {
     return value;
 }
 
-void give() {
-    int* data = nullptr;
+// With `small`, memory that has others beside it, and another allocation in its place when it has been freed.
+void give(bool small) {
+    const size_t bytes = (small ? 1000 : k_count) * sizeof(int);
+    int *data = nullptr, *beside = nullptr, *next = nullptr;
     cudaEvent_t event = nullptr;
     cudaIpcMemHandle_t memory, again;
     cudaIpcEventHandle_t of_event;
-    CHECK(cudaMalloc(&data, k_count * sizeof(int)));
-    CHECK(cudaMemset(data, 0x17, k_count * sizeof(int)));
+    CHECK(cudaMalloc(&data, bytes));
+    CHECK(cudaMalloc(&beside, bytes));
+    CHECK(cudaMemset(data, 0x17, bytes));
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
     CHECK(cudaEventRecord(event));
     CHECK(cudaDeviceSynchronize());
@@ -69,6 +72,8 @@ void give() {
     while (std::fgets(line, sizeof line, stdin) != nullptr) {
         if (line[0] == 'f') {
             CHECK(cudaFree(data));
+            CHECK(cudaDeviceSynchronize());
+            if (small) CHECK(cudaMalloc(&next, bytes));
             std::puts("freed");
             std::fflush(stdout);
         }
@@ -201,7 +206,7 @@ void many() {
 int main(int argc, char** argv) {
     const std::string mode = argc > 1 ? argv[1] : "";
     if (mode == "give") {
-        give();
+        give(argc > 2 && std::strcmp(argv[2], "small") == 0);
     } else if (mode == "take") {
         EXPECT_EQ(argc, 4);
         take(argv[2], argv[3]);
