@@ -1,13 +1,13 @@
 // Which devices may use the memory of which others.
 #pragma once
 
-#include <cuda.h>
-
 #include <compare>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <vector>
+
+#include "cuda/abi/cuda_types.h"
 
 namespace warpline::server {
 

@@ -67,6 +67,22 @@ static void in_turns(int* numbers, const char* what) {
     std::printf("%s: ", what);
 }
 
+/// A kernel goes to the device that is current, and to no other one's stream ("Stream and Event Behavior" in NVIDIA's guide).
+static void streams_of_the_other_device() {
+    const int uses = g_uses;
+    for (int device : {0, 1}) {
+        cudaStream_t stream;
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaStreamCreate(&stream));
+        CHECK(cudaSetDevice(1 - device));
+        use_by_name<<<1, 128, 0, stream>>>(1);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+        CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaStreamDestroy(stream));
+    }
+    EXPECT_EQ(g_uses, uses);
+}
+
 int main() {
     int count = 0;
     CHECK(cudaGetDeviceCount(&count));
@@ -75,6 +91,7 @@ int main() {
         return 0;
     }
     variables();
+    streams_of_the_other_device();
     int* numbers = nullptr;
     CHECK(cudaSetDevice(0));
     CHECK(cudaMallocManaged(&numbers, k_numbers * sizeof *numbers));
