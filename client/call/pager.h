@@ -1,6 +1,7 @@
 // The threads behind accesses to pages that the device has: what they have in common.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -66,6 +67,7 @@ struct Seen {
     std::shared_ptr<PageRegion> region;
     AddressRange bytes;
     uint64_t epoch = 0;
+    uint64_t context = 0;  ///< that the memory belongs to, and is read in
     bool is_unchanged = false;
 };
 
@@ -126,6 +128,7 @@ private:
     void take_told() WL_EXCLUDES(m_told_mutex) WL_REQUIRES(m_mutex);
     CUresult read(uint64_t context, const std::vector<PieceOfRegion>& pieces, PageQuestion& question);
     CUresult ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question);
+    void ask_of_other_contexts(PageQuestion& question);
     void recall(bool in_turns);
     void read_mirrored();
     bool read_mirrored_once();
@@ -146,6 +149,8 @@ private:
     Succession m_succession;
     PartsUsed m_parts;
     FunctionWindow m_function;
+    /// The regions of the last accesses beside a busy device, the last one first: one instruction may need several of them.
+    std::array<uint64_t, 4> m_needed{};
     uint64_t m_beside = 0;  // the region of the last access that was answered beside a busy device
     PageClock::time_point m_refreshed{}, m_mirror_again{};
     Mutex m_mutex;

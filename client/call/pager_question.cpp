@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "client/call/pager.h"
 #include "client/gen/internal_calls.gen.h"
@@ -64,21 +65,33 @@ void Pager::tell_failure(const PageQuestion& question, CUresult result, Usable u
 
 /// What the program gets now may have been written behind what it has: a ring's index, and the data that it has looked at
 /// before. So of what was fetched beside a busy device it keeps what is asked about with the same question, as far as it has
-/// not changed.
+/// not changed: first of where it has come to last. What an instruction needs of two regions must not go with each other, or it
+/// never ends.
 void Pager::look_beside(SharedPages& pages, PageQuestion& question) {
-    const uint64_t context = question.fetches.front().wanted.from.context;
     uint64_t room = k_most_seen_bytes;
-    for (auto& [base, shared] : pages.regions) {
-        if (!shared.region->has_busy_units()) continue;
+    const auto look = [&](SharedRegion& shared, uint64_t least_bytes) WL_NO_THREAD_SAFETY_ANALYSIS {  // under the lock
+        if (!shared.region->has_busy_units()) return;
         std::vector<AddressRange> kept;
-        const auto changed = shared.region->keep_beside(shared.context == context ? room : 0, kept);
+        const auto changed = shared.region->keep_beside(std::max(room, least_bytes), kept);
         // Its result is that of a lost session, which the question behind it has as well.
         (void)write_to_device(call_in(0), shared, changed);
         for (const AddressRange& bytes : kept) {
             room -= std::min(room, bytes.size_bytes);
-            question.seen.push_back({shared.region, bytes, shared.region->epoch()});
+            question.seen.push_back({shared.region, bytes, shared.region->epoch(), shared.context});
         }
+    };
+    const uint64_t now = question.fetches.front().wanted.from.region->range().base;
+    const auto known = std::find(m_needed.begin(), m_needed.end(), now);
+    std::rotate(m_needed.begin(), known != m_needed.end() ? known : m_needed.end() - 1,
+                known != m_needed.end() ? known + 1 : m_needed.end());
+    m_needed.front() = now;
+    for (const uint64_t base : m_needed) {
+        const auto shared = pages.regions.find(base);
+        if (shared == pages.regions.end()) continue;
+        look(shared->second, 2 * shared->second.region->unit_bytes());  // what is not aligned lies in two
     }
+    for (auto& [base, shared] : pages.regions)
+        if (std::find(m_needed.begin(), m_needed.end(), base) == m_needed.end()) look(shared, 0);
 }
 
 bool Pager::leave_if_withdrawn(PageQuestion& question) {
@@ -180,27 +193,43 @@ CUresult Pager::read_all(PageQuestion& question) {
     for (const auto& [context, pieces] : by_context) {
         if (CUresult result = read(context, pieces, question); result != CUDA_SUCCESS) return result;
     }
+    ask_of_other_contexts(question);
     return CUDA_SUCCESS;
+}
+
+/// Each in its own, as everything is read: behind what was read, so that what is still so was so then. What cannot be asked
+/// about is taken for changed.
+void Pager::ask_of_other_contexts(PageQuestion& question) {
+    std::set<uint64_t> contexts;
+    for (const Seen& seen : question.seen) contexts.insert(seen.context);
+    contexts.erase(question.fetches.front().wanted.from.context);
+    const bool is_steady = question.is_steady;
+    Bytes nothing;
+    for (const uint64_t context : contexts) (void)ask(context, {}, CopyTarget::into(nothing), &question);
+    question.is_steady = is_steady;
 }
 
 /// In pieces that a message can carry, into the second mapping.
 CUresult Pager::ask(uint64_t context, const std::vector<uint64_t>& ranges, const CopyTarget& target, PageQuestion* question) {
     std::vector<uint64_t> about;
+    std::vector<Seen*> asked;
     bool while_busy = false;
     for (size_t i = 0; question && i < question->seen.size(); ++i) {
-        const Seen& seen = question->seen[i];
+        Seen& seen = question->seen[i];
+        if (seen.context != context) continue;
+        asked.push_back(&seen);
         const BytesView here(seen.region->at(seen.bytes.base), seen.bytes.size_bytes);
         about.insert(about.end(), {seen.bytes.base, seen.bytes.size_bytes, fingerprint(here)});
     }
     for (size_t i = 0; question && i < question->fetches.size(); ++i)
-        while_busy = while_busy || (question->fetches[i].while_busy && !question->fetches[i].still);
+        while_busy = while_busy || (!ranges.empty() && question->fetches[i].while_busy && !question->fetches[i].still);
     Call own = call_in(context);
     gen::WlReadPagesValues said;
     const CUresult result = gen::request_wlReadPages(own, ranges, while_busy, about, target, said);
     if (result != CUDA_SUCCESS || !question) return result;
     question->is_steady = question->is_steady && said.atOnce;
     for (const uint64_t place : said.unchanged)
-        if (place < question->seen.size()) question->seen[place].is_unchanged = true;
+        if (place < asked.size()) asked[place]->is_unchanged = true;
     return result;
 }
 

@@ -161,6 +161,16 @@ CUresult check_settable(const Function& function, const Device* device, CUfuncti
     return CUDA_SUCCESS;
 }
 
+bool driver_judges(CUfunction_attribute attribute) {
+    switch (attribute) {
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return true;
+        default: return false;
+    }
+}
+
 CUresult set_up_function(Call& call, Function& function, const Device& device, int what, int value,
                          FunctionRef<CUresult()> issue) {
     const size_t place = function.place_of(device.ordinal);

@@ -26,6 +26,8 @@ CUresult ask_clusters(Call& call, int* numClusters, CUfunction func, const CUlau
 
 /// CUDA_SUCCESS if a function may have this attribute set to this value (on this device).
 CUresult check_settable(const Function& function, const Device* device, CUfunction_attribute attribute, int value);
+/// True for those of which only the driver knows what values it takes: setting them waits for its answer.
+bool driver_judges(CUfunction_attribute attribute);
 /// Sends a call that sets something of a function on a device, and remembers what, for launches and for later questions.
 ///
 /// @param what   a CUfunction_attribute, or one of FunctionSetup's own numbers

@@ -60,6 +60,18 @@ CUresult hook_client_cuArray3DGetDescriptor_v2(Call& call, CUDA_ARRAY3D_DESCRIPT
     return describe_array(call, hArray, *pArrayDescriptor);
 }
 
+CUresult hook_client_cuArrayDestroy(Call& call, CUarray hArray) {
+    Array* array = call.state.arrays.find(to_token(hArray));
+    if (!array) return unknown_handle<HandleKind::array>(to_token(hArray));
+    {
+        MutexLock lock(array->mutex);
+        if (array->is_part) return CUDA_ERROR_INVALID_HANDLE;
+    }
+    const CUresult result = gen::issue_cuArrayDestroy(call, to_token(hArray));
+    if (result == CUDA_SUCCESS) call.state.arrays.remove(to_token(hArray));
+    return result;
+}
+
 /// Waits, because the driver alone knows which formats have which planes.
 CUresult hook_client_cuArrayGetPlane(Call& call, CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
     if (!call.state.arrays.find(to_token(hArray))) return CUDA_ERROR_INVALID_HANDLE;
@@ -69,6 +81,10 @@ CUresult hook_client_cuArrayGetPlane(Call& call, CUarray* pPlaneArray, CUarray h
     if (result != CUDA_SUCCESS) {
         call.state.arrays.remove(made.token);
         return result;
+    }
+    {
+        MutexLock lock(made.object->mutex);
+        made.object->is_part = true;
     }
     *pPlaneArray = to_handle<CUarray>(made.token);  // how large it is, is asked when it is copied
     return CUDA_SUCCESS;
@@ -114,6 +130,7 @@ CUresult hook_client_cuMipmappedArrayGetLevel(Call& call, CUarray* pLevelArray, 
     {
         MutexLock lock(made.object->mutex);
         made.object->extent = extent_of(size);
+        made.object->is_part = true;
     }
     *pLevelArray = to_handle<CUarray>(made.token);
     return gen::issue_cuMipmappedArrayGetLevel(call, made.token, to_token(hMipmappedArray), level);

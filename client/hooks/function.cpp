@@ -28,7 +28,8 @@ CUresult hook_client_cuFuncSetAttribute(Call& call, CUfunction hfunc, CUfunction
         return refused;
     if (CUresult result = ensure_announced(call, to_token(hfunc), *function); result != CUDA_SUCCESS) return result;
     return set_up_function(call, *function, *find_device(call.device()), attrib, value, [&] {
-        return gen::issue_cuFuncSetAttribute(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
+        const auto set = driver_judges(attrib) ? gen::request_cuFuncSetAttribute : gen::issue_cuFuncSetAttribute;
+        return set(call, to_token(hfunc), static_cast<uint32_t>(attrib), value);
     });
 }
 

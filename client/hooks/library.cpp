@@ -141,7 +141,8 @@ CUresult hook_client_cuKernelSetAttribute(Call& call, CUfunction_attribute attri
     if (CUresult refused = check_settable(*function, find_device(dev), attrib, val); refused != CUDA_SUCCESS) return refused;
     if (CUresult result = ensure_announced(call, to_token(kernel), *function); result != CUDA_SUCCESS) return result;
     return set_up_function(call, *function, *find_device(dev), attrib, val, [&] {
-        return gen::issue_cuKernelSetAttribute(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
+        const auto set = driver_judges(attrib) ? gen::request_cuKernelSetAttribute : gen::issue_cuKernelSetAttribute;
+        return set(call, static_cast<uint32_t>(attrib), val, to_token(kernel), dev);
     });
 }
 

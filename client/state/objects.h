@@ -33,6 +33,7 @@ struct ArrayExtent {
 struct Array {
     uint64_t context = 0;
     Mutex mutex;
+    bool is_part WL_GUARDED_BY(mutex) = false;  ///< a level or a plane, which ends with what it is a part of
     // Nothing: the server has not been asked yet.
     std::optional<ArrayExtent> extent WL_GUARDED_BY(mutex);
     std::optional<CUDA_ARRAY3D_DESCRIPTOR> descriptor WL_GUARDED_BY(mutex);

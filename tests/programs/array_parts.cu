@@ -42,6 +42,10 @@ static void descriptions() {
     DRIVER(cuMipmappedArrayGetLevel(&level, pyramid, 2));
     DRIVER(cuArrayGetDescriptor(&found, level));
     EXPECT(found.Width == 5 && found.Height == 2);
+    REFUSED(cuArrayDestroy(level), CUDA_ERROR_INVALID_HANDLE);  // it goes with the others
+    DRIVER(cuArray3DGetDescriptor(&deep, level));
+    EXPECT(deep.Width == 5 && deep.Height == 2);
+    CHECK(cudaDeviceSynchronize());
 
     // What only arrays of several planes have, sparse ones, and those whose memory is mapped later.
     CUarray plane = level;

@@ -311,6 +311,9 @@ static void attributes_of_kernels() {
     DRIVER(cuFuncGetAttribute(&by_function, k_shared, function));
     EXPECT_EQ(by_function, 1024);
     REFUSED(cuKernelSetAttribute(k_shared, most + 1, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+    constexpr CUfunction_attribute k_policy = CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
+    REFUSED(cuFuncSetAttribute(function, k_policy, 50), CUDA_ERROR_INVALID_VALUE);  // by the call itself, not by a later one
+    REFUSED(cuKernelSetAttribute(k_policy, 50, kernel, 0), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NUM_REGS, 8, kernel, 0), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuKernelGetAttribute(&by_kernel, k_shared, kernel, 999), CUDA_ERROR_INVALID_DEVICE);
     DRIVER(cuLibraryUnload(library));
