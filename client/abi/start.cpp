@@ -95,8 +95,7 @@ Result<std::unique_ptr<Session>> connect_session(StartSettings& start, const std
         if (session.ok() || cuts == k_most_cuts) return session;
         const Code code = session.error().code;
         if (code != Code::connection_lost && code != Code::malformed) return session;
-        // What is sent to a server that has closed already ends with no more than the socket's own error.
-        WL_LOG(info, "client", "{}; beginning anew", why.empty() ? session.error().what : why);
+        WL_LOG(info, "client", "{}; beginning anew", why);
     }
 }
 

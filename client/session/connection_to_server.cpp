@@ -176,10 +176,11 @@ Result<std::unique_ptr<ConnectionToServer>> ConnectionToServer::connect(Session&
 
 Result<ServerInfo> ConnectionToServer::exchange_hello(const ConnectionSettings& settings, std::string& why) {
     std::future<Result<protocol::Buffer>> answer = m_hello->promise.get_future();
-    WL_TRY(outbox().add_body(protocol::FrameKind::hello, WL_TRY(make_hello(settings, may_share()))));
+    // A link that takes no more has ended: the receiving thread, which knows why, answers in the server's stead.
+    const auto sent = outbox().add_body(protocol::FrameKind::hello, WL_TRY(make_hello(settings, may_share())));
     if (answer.wait_for(k_hello_timeout) != std::future_status::ready) {
         why = log::format("{}: the server does not answer", m_address);
-        return Error{Code::deadline, "no answer to Hello"};
+        return sent.ok() ? Error{Code::deadline, "no answer to Hello"} : sent.error();
     }
     Result<protocol::Buffer> body = answer.get();
     if (!body.ok()) {

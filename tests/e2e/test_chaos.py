@@ -113,7 +113,7 @@ class ChaosTest(unittest.TestCase):
     def test_c2_a_damaged_end_of_a_handshake_is_no_refusal(self):
         run = self.run_with("corrupt:2:up:319:8")  # between the client's two messages of the first lane's handshake
         # What the server says of it comes before the program has sent more, or is lost with the connection that it closes then.
-        self.assertRegex(run.stderr, r"client: [^;\n]+; beginning anew")
+        self.assertRegex(run.stderr, r"client: \S+:\d+: [^;\n]+; beginning anew")
         self.assertNotIn("does not have the session's key", run.stderr)
         self.expect_ending(Ending.RIGHT, run)
 
