@@ -43,6 +43,12 @@ public:
         return id_of_stream(Process::instance().state(), token, per_thread ? per_thread_stream(stream) : stream, *id);
     }
 
+    bool is_green(CUcontext context) override {
+        if (Process::instance().status() != CUDA_SUCCESS) return false;
+        const Context* found = Process::instance().state().contexts.find(to_token(context));
+        return found && found->green != 0;
+    }
+
     CUresult functions_of_module(CUmodule module, void (*visit)(void* user, CUfunction function), void* user) override {
         if (CUresult status = Process::instance().status(); status != CUDA_SUCCESS) return status;
         Process& process = Process::instance();

@@ -151,9 +151,12 @@ CUresult storage_get(void** value, CUcontext context, void* key) noexcept {
     return context_storage().get(value, or_current(context), key);
 }
 
-// CONTEXT_CHECKS slots 2 and 3: nothing is wrong with the context, and no check is switched on.
-CUresult check_context(CUcontext, uint32_t* flags, void** detail) noexcept {
-    if (flags != nullptr) *flags = 0;
+// CONTEXT_CHECKS slots 2 and 3: of which kind the context is, and no check is switched on. libcudart 13.1 and later destroys
+// execution contexts and makes streams in them as it is told here.
+CUresult check_context(CUcontext context, uint32_t* kind, void** detail) noexcept {
+    constexpr uint32_t k_ordinary = 0, k_green = 1;
+    ExportTableHost* driver = host();
+    if (kind != nullptr) *kind = driver != nullptr && driver->is_green(or_current(context)) ? k_green : k_ordinary;
     if (detail != nullptr) *detail = nullptr;
     return CUDA_SUCCESS;
 }

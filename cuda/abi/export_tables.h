@@ -30,6 +30,8 @@ public:
     /// A number that no other stream of the process has. `stream` may be nullptr, CU_STREAM_LEGACY or CU_STREAM_PER_THREAD;
     /// `per_thread` says what nullptr means. [CONTEXT slots 51 and 39: cuBLAS keys its workspaces by it]
     virtual CUresult stream_id(CUcontext context, CUstream stream, bool per_thread, uint64_t* id) = 0;
+    /// Whether a context is a green one's (cuCtxFromGreenCtx). False for what is no context. [CONTEXT_CHECKS slot 2]
+    virtual bool is_green(CUcontext context) = 0;
     /// Calls `visit` for each function of a module. [FUNCTION slot 7]
     virtual CUresult functions_of_module(CUmodule module, void (*visit)(void* user, CUfunction function), void* user) = 0;
     /// cuModuleLoadData. [CUDART_INTERFACE slot 6]

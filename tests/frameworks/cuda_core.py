@@ -2,7 +2,7 @@
 
 import numpy as np
 from cases import case
-from cuda.bindings import driver
+from cuda.bindings import driver, runtime
 from cuda.core import Device, LaunchConfig, Linker, LinkerOptions, Program, ProgramOptions, launch
 
 SOURCE = """
@@ -67,3 +67,15 @@ def linked_machine_code():
 def profiler():
     checked(driver.cuProfilerStart())
     checked(driver.cuProfilerStop())
+
+
+@case
+def execution_context():
+    kind = runtime.cudaDevResourceType.cudaDevResourceTypeSm
+    whole = checked(runtime.cudaDeviceGetDevResource(0, kind))
+    described = checked(runtime.cudaDevResourceGenerateDesc([whole], 1))
+    context = checked(runtime.cudaGreenCtxCreate(described, 0, 0))
+    own = checked(runtime.cudaExecutionCtxStreamCreate(context, 0, 0))
+    assert int(checked(driver.cuStreamGetGreenCtx(driver.CUstream(int(own))))) != 0
+    checked(runtime.cudaExecutionCtxSynchronize(context))
+    checked(runtime.cudaExecutionCtxDestroy(context))

@@ -51,6 +51,10 @@ public:
         *id = found->id();
         return CUDA_SUCCESS;
     }
+    bool is_green(CUcontext handle) override {
+        NamedContext named;
+        return find_named_context(handle, named) == CUDA_SUCCESS && named.green != nullptr;
+    }
     CUresult functions_of_module(CUmodule handle, void (*visit)(void* user, CUfunction function), void* user) override {
         auto module = process().modules.find(handle);
         if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;

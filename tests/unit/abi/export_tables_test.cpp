@@ -17,6 +17,7 @@ namespace warpline::cuda::abi {
 namespace {
 
 CUcontext fake_context() { return reinterpret_cast<CUcontext>(0xc0de000); }
+CUcontext fake_green_context() { return reinterpret_cast<CUcontext>(0xc0de010); }
 
 class FakeDriver final : public ExportTableHost {
 public:
@@ -34,6 +35,7 @@ public:
         *id = reinterpret_cast<uintptr_t>(stream) + (per_thread ? 1000 : 0);
         return CUDA_SUCCESS;
     }
+    bool is_green(CUcontext context) override { return context == fake_green_context(); }
     CUresult functions_of_module(CUmodule module, void (*visit)(void*, CUfunction), void* user) override {
         if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         visit(user, reinterpret_cast<CUfunction>(0xf1));
@@ -231,12 +233,18 @@ TEST_F(ExportTables, ContextLocalStorage) {
     EXPECT_EQ(remove(fake_context(), &key), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_F(ExportTables, ContextChecksFindNothing) {
-    uint32_t flags = 99;
-    void* detail = &flags;
-    EXPECT_EQ((function<CUresult(CUcontext, uint32_t*, void**)>(table(k_checks), 2)(fake_context(), &flags, &detail)),
-              CUDA_SUCCESS);
-    EXPECT_EQ(flags, 0u);
+TEST_F(ExportTables, ContextChecksTellGreenContexts) {
+    const auto check = function<CUresult(CUcontext, uint32_t*, void**)>(table(k_checks), 2);
+    uint32_t kind = 99;
+    void* detail = &kind;
+    EXPECT_EQ(check(fake_context(), &kind, &detail), CUDA_SUCCESS);
+    EXPECT_EQ(kind, 0u);
+    EXPECT_EQ(detail, nullptr);
+    EXPECT_EQ(check(fake_green_context(), &kind, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(kind, 1u);
+    driver().current = fake_green_context();
+    EXPECT_EQ(check(nullptr, &kind, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(kind, 1u);
     EXPECT_EQ(function<uint32_t()>(table(k_checks), 3)(), 0u);
 }
 
