@@ -81,7 +81,12 @@ WL_NVML int nvmlDeviceGetHandleByIndex(uint32_t index, void** device) { return n
 
 WL_NVML int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
     if (uuid == nullptr) return abi::k_invalid_argument;
-    return find(device, [uuid](const Known& known) { return known.uuid() == uuid; });
+    // Also as CUDA's own programs write it: without what says that it is a GPU's.
+    static constexpr std::string_view k_prefix = "GPU-";
+    return find(device, [wanted = std::string_view(uuid)](const Known& known) {
+        const std::string_view own = known.uuid();
+        return own == wanted || (own.starts_with(k_prefix) && own.substr(k_prefix.size()) == wanted);
+    });
 }
 
 WL_NVML int nvmlDeviceGetHandleByUUIDV(const abi::Uuid* uuid, void** device) {

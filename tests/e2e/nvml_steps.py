@@ -102,7 +102,8 @@ def names():
         assert nv.nvmlDeviceGetMemoryInfo(device).total == nv.nvmlDeviceGetMemoryInfo(device, version=nv.nvmlMemory_v2).total == total.value
         assert tuple(nv.nvmlDeviceGetCudaComputeCapability(device)) == (major.value, minor.value)
         assert nv.nvmlDeviceGetIndex(device) == index
-        for same in (nv.nvmlDeviceGetHandleByUUID(uuid), nv.nvmlDeviceGetHandleByPciBusId(pci.busId),
+        for same in (nv.nvmlDeviceGetHandleByUUID(uuid), nv.nvmlDeviceGetHandleByUUID(uuid.removeprefix("GPU-")),
+                     nv.nvmlDeviceGetHandleByPciBusId(pci.busId),
                      nv.nvmlDeviceGetHandleByPciBusId(pci.busIdLegacy), nv.nvmlDeviceGetHandleByPciBusId(cuda.bus_id(index))):
             assert nv.nvmlDeviceGetIndex(same) == index
     first, second = map(nv.nvmlDeviceGetHandleByIndex, range(2))
