@@ -23,6 +23,10 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
     Graph* source = call.state.graphs.find(to_token(graph));
     if (!source) return CUDA_ERROR_INVALID_VALUE;
     if (source->is_child.load()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
+        failure.reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+        return WL_REFUSE_CALL("cuGraphInstantiate", "a graph that kernels launch: the program's handle is not the driver's");
+    }
     auto made = make_object<HandleKind::graph_exec>(call);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     gen::CuGraphInstantiateWithFlagsValues answer;
