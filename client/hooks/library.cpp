@@ -110,6 +110,7 @@ CUresult hook_client_cuKernelGetParamInfo(Call& call, CUkernel kernel, size_t pa
                                           size_t* paramSize) {
     const Function* function = find_function(call, kernel);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    if (call.context == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (paramIndex >= function->kernel->params.size()) return CUDA_ERROR_INVALID_VALUE;
     const auto& param = function->kernel->params[paramIndex];
     *paramOffset = param.offset_bytes;

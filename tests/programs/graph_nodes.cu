@@ -179,6 +179,16 @@ static void conditional() {
         EXPECT(told.type == params.type && told.conditional.handle == params.conditional.handle);
         EXPECT(told.conditional.size == 1 && told.conditional.phGraph_out[0] == params.conditional.phGraph_out[0]);
     }
+    // A handle is its graph's: good for nodes there and in no other.
+    CUgraphNodeParams inner{};
+    inner.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    inner.conditional = {params.conditional.handle, CU_GRAPH_COND_TYPE_IF, 1, nullptr, context};
+    CUgraphNode within = nullptr, foreign = nullptr;
+    EXPECT_CU(cuGraphCreate(&outer, 0));
+    EXPECT_EQ(cuGraphAddNode(&foreign, outer, nullptr, nullptr, 0, &inner), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_CU(cuGraphConditionalHandleCreate(&inner.conditional.handle, params.conditional.phGraph_out[0], context, 0, 0));
+    EXPECT_CU(cuGraphAddNode(&within, params.conditional.phGraph_out[0], nullptr, nullptr, 0, &inner));
+    EXPECT_CU(cuGraphDestroy(outer));
     EXPECT(cuGraphClone(&copy, graph) != CUDA_SUCCESS);
     EXPECT_CU(cuGraphCreate(&outer, 0));
     CUgraphNodeParams child{};

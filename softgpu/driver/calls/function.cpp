@@ -175,8 +175,9 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunc
     int per_block = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / numBlocks;
     per_block -= device.attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
     per_block = std::min(per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-    int left = per_block / 128 * 128 - static_cast<int>(function->static_shared_bytes());
-    *dynamicSmemSize = static_cast<size_t>(std::max(left, 0));
+    const int left = per_block / 128 * 128 - static_cast<int>(function->static_shared_bytes());
+    // What the kernel may be launched with as it is set up now.
+    *dynamicSmemSize = std::min(static_cast<size_t>(std::max(left, 0)), size_t{function->max_dynamic_shared_bytes()});
     return CUDA_SUCCESS;
 }
 

@@ -204,8 +204,8 @@ CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, cons
 CUresult cuGraphDestroyNode(CUgraphNode hNode) {
     NodePtr node;
     CU_TRY(find_node(hNode, node));
-    CUgraphNodeType type = node->type();
-    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_NOT_SUPPORTED;
+    // cuda.h: "Nodes which belong to a graph which contains allocation or free nodes cannot be destroyed."
+    if (node->graph->has_memory()) return CUDA_ERROR_NOT_SUPPORTED;
     if (is_being_captured(*node->graph)) return CUDA_ERROR_ILLEGAL_STATE;
     node->graph->remove(*node);
     return CUDA_SUCCESS;

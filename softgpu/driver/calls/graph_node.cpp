@@ -35,6 +35,11 @@ CUresult add(CUgraphNode* out, const Place& place, Make make) {
     std::shared_ptr<Context> context;
     CU_TRY(node_context(nullptr, context));
     CU_TRY(make(body, context));
+    if (const auto* conditional = std::get_if<ConditionalOperation>(&body)) {
+        // cuda.h: the handle is made for the "graph which will contain the conditional node".
+        if (!graph->may_use(conditional->conditional.get())) return CUDA_ERROR_INVALID_VALUE;
+        for (const GraphPtr& inner : conditional->bodies) inner->lies_in(*graph);
+    }
     NodePtr node;
     CU_TRY(graph->add(std::move(body), std::move(context), edges, node));
     *out = node->handle();

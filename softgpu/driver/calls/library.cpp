@@ -210,6 +210,8 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramO
     if (paramOffset == nullptr || kernel == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<LoadedFunction> function;
     CU_TRY(resolve_anywhere(kernel, function));
+    Context* context = nullptr;
+    CU_TRY(current_context_even_failed(context));
     return function->param_info(paramIndex, paramOffset, paramSize);
 }
 

@@ -132,6 +132,14 @@ GraphPtr Graph::create(bool belongs_to_node) {
 
 Graph::~Graph() = default;
 
+bool Graph::may_use(const Conditional* conditional) const {
+    for (const auto& own : conditionals) {
+        if (own.get() == conditional) return true;
+    }
+    const auto outer = m_outer.lock();
+    return outer != nullptr && outer->may_use(conditional);
+}
+
 CUresult Graph::add(NodeBody body, std::shared_ptr<Context> context, const std::vector<GraphEdge>& dependencies,
                     NodePtr& node) {
     for (size_t i = 0; i < dependencies.size(); ++i) {

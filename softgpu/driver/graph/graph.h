@@ -154,6 +154,11 @@ public:
     /// It allocates or frees memory.
     bool has_memory() const;
 
+    /// It is a body of a conditional node of `outer`.
+    void lies_in(const Graph& outer) { m_outer = outer.weak_from_this(); }
+    /// A conditional was made for this graph, or for one that this is a body in.
+    bool may_use(const Conditional* conditional) const;
+
     uint64_t executable = 0;  ///< handle of the executable graph that was made of it last
     UserObjectReferences user_objects;
     /// Handles of conditionals that were made for this graph.
@@ -168,6 +173,7 @@ private:
     const unsigned int m_id = next_graph_id();
     unsigned int m_next_node = 0;
     std::vector<NodePtr> m_nodes;
+    std::weak_ptr<const Graph> m_outer;
 };
 
 /// Finders by handle: invalid value, as CUDA says for graphs.

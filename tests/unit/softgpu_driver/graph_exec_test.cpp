@@ -218,6 +218,9 @@ TEST_F(GraphExecTest, MemoryNodesKeepTheirAddress) {
     CUgraph clone = nullptr;
     EXPECT_EQ(CU(cuGraphClone)(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
     EXPECT_EQ(CU(cuGraphDestroyNode)(make), CUDA_ERROR_NOT_SUPPORTED);
+    CUgraphNode beside = nullptr;
+    EXPECT_CU(CU(cuGraphAddEmptyNode)(&beside, graph, nullptr, 0));
+    EXPECT_EQ(CU(cuGraphDestroyNode)(beside), CUDA_ERROR_NOT_SUPPORTED) << "its graph has memory";
 }
 
 TEST_F(GraphExecTest, MemoryThatIsNotFreedStopsTheNextLaunch) {

@@ -154,6 +154,10 @@ TEST_F(LaunchTest, OccupancyAgreesWithLimits) {
     size_t available = 0;
     EXPECT_CU(CU(cuOccupancyAvailableDynamicSMemPerBlock)(&available, user, 1, 32));
     EXPECT_GT(available, size_t{40} << 10);
+    EXPECT_LE(available, size_t{48} << 10) << "more than a launch may have as the kernel is set up";
+    EXPECT_CU(CU(cuFuncSetAttribute)(user, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10));
+    EXPECT_CU(CU(cuOccupancyAvailableDynamicSMemPerBlock)(&available, user, 1, 32));
+    EXPECT_EQ(available, size_t{64} << 10);
     EXPECT_EQ(CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, nullptr, 32, 0), CUDA_ERROR_INVALID_HANDLE);
 }
 
