@@ -2,9 +2,12 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "client/abi/process.h"
+#include "client/call/shim.h"
 #include "client/code/images.h"
 #include "client/gen/module_calls.gen.h"
 #include "client/session/environment.h"
+#include "cuda/abi/newer_values.h"
 
 namespace warpline::client {
 
@@ -27,25 +30,32 @@ CUresult get_reference(Call& call, CUmodule handle, Handle* reference, Ask ask) 
     return result;
 }
 
+CUresult load(Call& call, const LoadRequest& request, CUmodule* module) {
+    if (Process::instance().driver_version() < cuda::abi::k_loads_in_captures_driver) {
+        if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
+    }
+    return load_code<HandleKind::module>(call, request, module);
+}
+
 }  // namespace
 
 CUresult hook_client_cuModuleLoad(Call& call, CUmodule* module, const char* fname) {
     Bytes bytes;
     if (CUresult result = read_file(fname, bytes); result != CUDA_SUCCESS) return result;
-    return load_code<HandleKind::module>(call, {bytes.data()}, module);
+    return load(call, {bytes.data()}, module);
 }
 
 CUresult hook_client_cuModuleLoadData(Call& call, CUmodule* module, const void* image) {
-    return load_code<HandleKind::module>(call, {image}, module);
+    return load(call, {image}, module);
 }
 
 CUresult hook_client_cuModuleLoadDataEx(Call& call, CUmodule* module, const void* image, unsigned int numOptions,
                                         CUjit_option* options, void** optionValues) {
-    return load_code<HandleKind::module>(call, {image, numOptions, options, optionValues}, module);
+    return load(call, {image, numOptions, options, optionValues}, module);
 }
 
 CUresult hook_client_cuModuleLoadFatBinary(Call& call, CUmodule* module, const void* fatCubin) {
-    return load_code<HandleKind::module>(call, {fatCubin}, module);
+    return load(call, {fatCubin}, module);
 }
 
 CUresult hook_client_cuModuleUnload(Call& call, CUmodule hmod) {

@@ -9,6 +9,8 @@ namespace warpline::cuda::abi {
 inline constexpr int k_newer_values_driver = 13010;
 /// The first one that knows all of it.
 inline constexpr int k_all_newer_values_driver = 13050;
+/// The first driver that loads modules whatever is being captured (docs/driver-behaviour.md, DB-45).
+inline constexpr int k_loads_in_captures_driver = 12030;
 
 /// CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE and CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE: numbers.
 inline constexpr auto k_portable_cluster_size_mode = static_cast<CUlaunchAttributeID>(17);

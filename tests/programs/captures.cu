@@ -244,6 +244,12 @@ static CUresult of_context(const char* name, cudaEvent_t event) {
 }
 #endif
 
+// Drivers of CUDA 12.3 and later load modules beside any capture.
+static CUresult load_module(CUmodule* module) {
+    static const char k_text[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+    return find<CUmodule*, const void*>("cuModuleLoadData", 2000)(module, k_text);
+}
+
 static const cudaStreamCaptureMode k_modes[] = {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
                                                 cudaStreamCaptureModeRelaxed};
 
@@ -256,6 +262,7 @@ struct Things {
     cudaGraphExec_t exec = nullptr, second = nullptr;
     cudaEvent_t fresh = make_event();
     void* pooled = nullptr;
+    CUmodule module = nullptr;
     Things() {
         cudaGraphNode_t node;
         cudaMemsetParams fill = {};
@@ -301,6 +308,15 @@ static const Beside k_beside[] = {
     {"destroy a graph", [](Things& t, cudaStream_t) { return static_cast<int>(cudaGraphDestroy(t.graph)); }, 0, false, true},
     {"destroy an event", [](Things& t, cudaStream_t) { return static_cast<int>(cudaEventDestroy(t.fresh)); }, 0, false, true},
     {"make a stream", [](Things& t, cudaStream_t) { return static_cast<int>(cudaStreamCreate(&t.outside)); }, 0, false, true},
+#if CUDART_VERSION >= 12030
+    {"load a module", [](Things& t, cudaStream_t) { return static_cast<int>(load_module(&t.module)); }, 0, false, true},
+    {"unload a module",
+     [](Things& t, cudaStream_t) {
+         DRIVER(load_module(&t.module));
+         return static_cast<int>(find<CUmodule>("cuModuleUnload", 2000)(t.module));
+     },
+     900, true, false},
+#endif
 #if CUDART_VERSION >= 12050
     {"record an event of the context, one with timing",
      [](Things& t, cudaStream_t) { return static_cast<int>(of_context("cuCtxRecordEvent", t.before)); }, 900, true, true},

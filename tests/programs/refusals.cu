@@ -16,8 +16,23 @@ static void core_dumps() {
     EXPECT(context == nullptr);
 }
 
+// A kernel would have to know it by the driver's handle.
+static void graphs_that_kernels_launch() {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec = nullptr;
+    CHECK(cudaGraphCreate(&graph, 0));
+    EXPECT_EQ(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagDeviceLaunch), cudaErrorNotSupported);
+    cudaGraphInstantiateParams params{};
+    params.flags = cudaGraphInstantiateFlagDeviceLaunch;
+    EXPECT_EQ(cudaGraphInstantiateWithParams(&exec, graph, &params), cudaErrorNotSupported);
+    EXPECT_EQ(params.result_out, cudaGraphInstantiateNodeOperationNotSupported);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
+    CHECK(cudaGraphDestroy(graph));
+}
+
 int main() {
     CHECK(cudaFree(nullptr));
     core_dumps();
+    graphs_that_kernels_launch();
     return passed("refusals");
 }

@@ -1,7 +1,9 @@
 // Modules, with their functions, variables and references.
 #include "softgpu/driver/code/module.h"
 
+#include "cuda/abi/newer_values.h"
 #include "cuda/image/image.h"
+#include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/device/device.h"
 #include "softgpu/driver/graph/capture.h"
@@ -45,13 +47,17 @@ CUresult variable_of(CUmodule handle, const char* name, std::shared_ptr<Context>
     return CUDA_ERROR_NOT_FOUND;
 }
 
+CUresult check_may_load() {
+    return driver_version() < cuda::abi::k_loads_in_captures_driver ? check_unsafe_call() : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult cuModuleLoad(CUmodule* module, const char* fname) {
     if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    CU_TRY(check_unsafe_call());
+    CU_TRY(check_may_load());
     std::shared_ptr<const Code> code;
     CU_TRY(read_code_file(fname, code));
     return load(code, nullptr, module);
@@ -62,7 +68,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
     if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     CU_TRY(current_context(context));
-    CU_TRY(check_unsafe_call());
+    CU_TRY(check_may_load());
     JitOptions jit;
     CU_TRY(JitOptions::read(numOptions, options, optionValues, jit));
     std::shared_ptr<const Code> code;

@@ -127,6 +127,11 @@ TEST_F(CaptureTest, UnsafeCallsDependOnTheModes) {
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     EXPECT_EQ(CU(cuMemAlloc_v2)(&p, 64), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     expect_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CUmodule module = nullptr;
+    EXPECT_CU(CU(cuModuleLoadData)(&module, k_kernels_ptx)) << "DB-45";
+    EXPECT_CU(CU(cuGraphDestroy)(end()));
+    EXPECT_CU(CU(cuModuleUnload)(module));
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     EXPECT_CU(CU(cuMemAlloc_v2)(&p, 64));
     EXPECT_CU(CU(cuGraphDestroy)(end()));
