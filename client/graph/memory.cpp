@@ -15,7 +15,7 @@ namespace {
 
 /// Makes memory at an address of the server's choice known, and keeps the address free of the program's own memory, so that
 /// pointers tell where they point.
-CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int device) {
+CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int device, GraphAddress& known) {
     if (!claim_server_range(address, size_bytes))
         return WL_REFUSE_CALL("cuGraphAddMemAllocNode", "the server's memory has an address that the program uses itself");
     DeviceRange range;
@@ -25,7 +25,7 @@ CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int de
     range.device = device;
     range.kind = MemoryKind::global;
     range.owner = k_graph_memory_owner;
-    call.state.memory.register_range(range);
+    known = call.state.graph_memory.know(range);
     return CUDA_SUCCESS;
 }
 
@@ -33,25 +33,32 @@ CUresult know_range(Call& call, CUdeviceptr address, uint64_t size_bytes, int de
 CUresult captured(Call& call, CUresult result, CUdeviceptr address, uint64_t size_bytes, int device, uint64_t stream,
                   CUdeviceptr* out) {
     if (result == CUDA_SUCCESS) took_memory(call, device);
-    if (result == CUDA_SUCCESS) result = know_range(call, address, size_bytes, device);
+    GraphAddress known;
+    if (result == CUDA_SUCCESS) result = know_range(call, address, size_bytes, device, known);
     if (result == CUDA_SUCCESS) *out = address;
     if (const Stream* state = stream_state(call, stream)) {
-        call.state.captures.note_memory(state->capture_id.load(), [&](MemoryLeft& left) {
+        const uint64_t id = state->capture_id.load();
+        call.state.captures.note_memory(id, [&](MemoryLeft& left) {
             if (result == CUDA_SUCCESS) left.allocate(address);
         });
+        if (known) call.state.captures.add_address(id, std::move(known));
     }
     return result;
 }
 
 /// Notes of the graph that it has memory: a node was added that allocates or frees it.
-void note_memory(Call& call, const NewNode& node, CUdeviceptr address, bool allocates) {
+void note_allocated(Call& call, const NewNode& node, GraphAddress address) {
     Graph& graph = *call.state.graphs.find(to_token(node.graph));
     graph.memory.store(true);
     MutexLock lock(graph.mutex);
-    if (allocates)
-        graph.left.allocate(address);
-    else
-        graph.left.free(address);
+    graph.left.allocate(address->base);
+    graph.addresses.push_back(std::move(address));
+}
+void note_freed(Call& call, const NewNode& node, CUdeviceptr address) {
+    Graph& graph = *call.state.graphs.find(to_token(node.graph));
+    graph.memory.store(true);
+    MutexLock lock(graph.mutex);
+    graph.left.free(address);
 }
 
 }  // namespace
@@ -83,8 +90,10 @@ CUresult add_allocation(Call& call, const NewNode& node, const CUmemPoolProps& p
             gen::request_cuGraphAddMemAllocNode(call, token, to_token(node.graph), dependencies, struct_bytes(&properties),
                                                 array_bytes(access, access_count), size_bytes, answer);
         if (result == CUDA_SUCCESS) took_memory(call, properties.location.id);
-        if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, properties.location.id);
-        if (result == CUDA_SUCCESS) note_memory(call, node, address = answer.address, true);
+        GraphAddress known;
+        if (result == CUDA_SUCCESS) result = know_range(call, answer.address, size_bytes, properties.location.id, known);
+        if (result == CUDA_SUCCESS) note_allocated(call, node, std::move(known));
+        if (result == CUDA_SUCCESS) address = answer.address;
         return result;
     });
 }
@@ -93,7 +102,7 @@ CUresult add_free(Call& call, const NewNode& node, CUdeviceptr address) {
     return add_node(call, node, CU_GRAPH_NODE_TYPE_MEM_FREE, [&](uint64_t token, std::span<const uint64_t> dependencies) {
         const CUresult result =
             gen::request_cuGraphAddMemFreeNode(call, token, to_token(node.graph), dependencies, node.count, address);
-        if (result == CUDA_SUCCESS) note_memory(call, node, address, false);
+        if (result == CUDA_SUCCESS) note_freed(call, node, address);
         return result;
     });
 }

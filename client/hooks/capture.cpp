@@ -92,6 +92,8 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
         {
             MutexLock lock(made->mutex);
             made->left.add(call.state.captures.left(id));
+            const GraphAddresses addresses = call.state.captures.addresses(id);
+            made->addresses.insert(made->addresses.end(), addresses.begin(), addresses.end());
         }
         for (const UserReferencesPtr& references : call.state.captures.kept(id)) made->references->add_inner(references);
     }

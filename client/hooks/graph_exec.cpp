@@ -45,11 +45,17 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
         return result;
     }
     made.object->source = to_token(graph);
+    GraphAddresses addresses;
     {
         MutexLock lock(source->mutex);
         made.object->left = source->left;
+        addresses = source->addresses;
     }
-    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) made.object->left.allocated.clear();
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) made.object->freed_anew.swap(made.object->left.allocated);
+    {
+        MutexLock lock(made.object->mutex);
+        made.object->addresses = std::move(addresses);
+    }
     exchange_references(*made.object, source->references->clone());
     *out = to_handle<CUgraphExec>(made.token);
     return CUDA_SUCCESS;
@@ -122,6 +128,7 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
                                   : send(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
     if (result == CUDA_SUCCESS && call.state.gates.any_in_graphs()) note_gate(call, stream);
+    if (result == CUDA_SUCCESS && !exec->freed_anew.empty()) call.state.graph_memory.launched_anew(exec->freed_anew);
     if (result == CUDA_SUCCESS && !exec->left.freed.empty()) call.state.graph_memory.free(exec->left.freed);
     // A function may be the only sign of the launch's end.
     if (launch.host_functions && result == CUDA_SUCCESS) call.session.calls().send_now();
@@ -157,6 +164,11 @@ CUresult hook_client_cuGraphExecDestroy(Call& call, CUgraphExec hGraphExec) {
     CUresult result = gen::issue_cuGraphExecDestroy(call, to_token(hGraphExec));
     if (result != CUDA_SUCCESS) return result;
     exchange_references(*exec, nullptr);
+    GraphAddresses addresses;  // given up without the lock
+    {
+        MutexLock lock(exec->mutex);
+        addresses.swap(exec->addresses);
+    }
     call.state.graph_execs.remove(to_token(hGraphExec));
     return result;
 }

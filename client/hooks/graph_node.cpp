@@ -115,13 +115,16 @@ CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     if (outer.is_body.load()) graph->is_body.store(true);
     if (graph->memory.load()) outer.memory.store(true);
     MemoryLeft left;
+    GraphAddresses addresses;
     {
         MutexLock lock(graph->mutex);
         left = graph->left;
+        addresses = graph->addresses;
     }
     {
         MutexLock lock(outer.mutex);
         outer.left.add(left);
+        outer.addresses.insert(outer.addresses.end(), addresses.begin(), addresses.end());
     }
     GraphNode& made = *call.state.graph_nodes.find(to_token(*node.out));
     MutexLock lock(made.mutex);

@@ -112,7 +112,7 @@ CUresult hook_client_cuMemAllocPitch_v2(Call& call, CUdeviceptr* dptr, size_t* p
 
 CUresult hook_client_cuMemFree_v2(Call& call, CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
-    // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
+    // A graph's memory is the driver's. Its address stays known while a graph has it: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         const CUresult result = known->base == dptr ? gen::request_cuMemFree_v2(call, dptr) : CUDA_ERROR_INVALID_VALUE;
         if (result == CUDA_SUCCESS) call.state.graph_memory.free({dptr});

@@ -45,9 +45,7 @@ CUresult hook_client_cuModuleLoad(Call& call, CUmodule* module, const char* fnam
     return load(call, {bytes.data()}, module);
 }
 
-CUresult hook_client_cuModuleLoadData(Call& call, CUmodule* module, const void* image) {
-    return load(call, {image}, module);
-}
+CUresult hook_client_cuModuleLoadData(Call& call, CUmodule* module, const void* image) { return load(call, {image}, module); }
 
 CUresult hook_client_cuModuleLoadDataEx(Call& call, CUmodule* module, const void* image, unsigned int numOptions,
                                         CUjit_option* options, void** optionValues) {

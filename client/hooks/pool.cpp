@@ -163,12 +163,14 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
     if (!is_capturing(call, stream)) {
         if (CUresult refused = check_unsafe_call(call); refused != CUDA_SUCCESS) return refused;
     }
-    // A graph's memory is the driver's. Its address stays known: the next launch allocates it again.
+    // A graph's memory is the driver's. Its address stays known while a graph has it: the next launch allocates it again.
     if (const auto known = call.state.memory.find(dptr); known && is_graph_memory(*known)) {
         if (known->base != dptr) return CUDA_ERROR_INVALID_VALUE;
         const bool captured = is_capturing(call, stream);
+        // What may not be there the driver refuses.
+        const bool is_certain = !captured && call.state.graph_memory.is_there(dptr);
         const CUresult result =
-            captured ? gen::request_cuMemFreeAsync(call, dptr, stream) : gen::issue_cuMemFreeAsync(call, dptr, stream);
+            is_certain ? gen::issue_cuMemFreeAsync(call, dptr, stream) : gen::request_cuMemFreeAsync(call, dptr, stream);
         if (result != CUDA_SUCCESS) return result;
         if (captured)
             call.state.captures.note_memory(stream_state(call, stream)->capture_id.load(),

@@ -36,7 +36,7 @@ public:
 
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        m_active.emplace(id, Active{capture, {}, {}, {}});
+        m_active.emplace(id, Active{capture, {}, {}, {}, {}});
         m_count.store(m_active.size(), std::memory_order_release);
     }
     void end(uint64_t id) WL_EXCLUDES(m_mutex) {
@@ -93,6 +93,17 @@ public:
         MutexLock lock(m_mutex);
         auto it = m_active.find(id);
         return it != m_active.end() ? it->second.left : MemoryLeft();
+    }
+
+    /// The address of a captured allocation, which the captured graph has.
+    void add_address(uint64_t id, GraphAddress address) WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        if (auto it = m_active.find(id); it != m_active.end()) it->second.addresses.push_back(std::move(address));
+    }
+    GraphAddresses addresses(uint64_t id) const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        auto it = m_active.find(id);
+        return it != m_active.end() ? it->second.addresses : GraphAddresses();
     }
 
     /// What a node has of the program that was captured belongs to the captured graph.
@@ -175,6 +186,7 @@ private:
         std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
         std::vector<UserReferencesPtr> kept;
         MemoryLeft left;
+        GraphAddresses addresses;
     };
     static bool holds_up(const Active& active, uint64_t context) {
         return std::any_of(active.blocking.begin(), active.blocking.end(),

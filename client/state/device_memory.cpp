@@ -122,10 +122,19 @@ std::vector<DeviceRange> DeviceMemory::forget_mapped(uint64_t base, uint64_t siz
     return gone;
 }
 
-void DeviceMemory::register_range(DeviceRange range) {
+uint64_t DeviceMemory::register_range(DeviceRange range) {
     MutexLock lock(m_mutex);
     range.buffer_id = m_next_buffer_id++;
+    if (range.kind == MemoryKind::global) {
+        auto first = containing(range.base);
+        if (first == m_ranges.end()) first = m_ranges.lower_bound(range.base);
+        while (first != m_ranges.end() && first->first < range.base + range.size_bytes) {
+            const bool is_old = first->second.kind == range.kind && first->second.owner == range.owner;
+            first = is_old ? m_ranges.erase(first) : std::next(first);
+        }
+    }
     m_ranges.insert_or_assign(range.base, range);
+    return range.buffer_id;
 }
 
 DeviceMemory::Ranges::const_iterator DeviceMemory::containing(uint64_t address) const {
@@ -166,6 +175,12 @@ std::optional<DeviceRange> DeviceMemory::forget(uint64_t base, MemoryKind kind) 
     DeviceRange range = it->second;
     m_ranges.erase(it);
     return range;
+}
+
+void DeviceMemory::forget_buffer(const DeviceRange& range) {
+    MutexLock lock(m_mutex);
+    const auto it = m_ranges.find(range.base);
+    if (it != m_ranges.end() && it->second.buffer_id == range.buffer_id) m_ranges.erase(it);
 }
 
 template <typename Predicate>

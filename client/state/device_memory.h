@@ -73,8 +73,9 @@ public:
     /// Forgets them.
     std::vector<DeviceRange> forget_mapped(uint64_t base, uint64_t size_bytes) WL_EXCLUDES(m_mutex);
 
-    /// Makes a range known: it is now a valid argument of copies, and has attributes. Fills in buffer_id.
-    void register_range(DeviceRange range) WL_EXCLUDES(m_mutex);
+    /// Makes a range known: it is now a valid argument of copies, and has attributes. Where the server's driver has given the
+    /// address, what the same owner had there before is gone. @returns its buffer_id
+    uint64_t register_range(DeviceRange range) WL_EXCLUDES(m_mutex);
 
     /// The known range that contains the address.
     std::optional<DeviceRange> find(uint64_t address) const WL_EXCLUDES(m_mutex);
@@ -82,6 +83,8 @@ public:
     bool contains(uint64_t address, uint64_t size_bytes) const WL_EXCLUDES(m_mutex);
     /// Forgets the range that begins here. Empty if there is none, or it is of another kind.
     std::optional<DeviceRange> forget(uint64_t base, MemoryKind kind) WL_EXCLUDES(m_mutex);
+    /// Forgets a range unless another one is known at its address now.
+    void forget_buffer(const DeviceRange& range) WL_EXCLUDES(m_mutex);
     /// Forgets all ranges of an owner or of a context, and returns them.
     std::vector<DeviceRange> forget_owner(uint64_t owner) WL_EXCLUDES(m_mutex);
     std::vector<DeviceRange> forget_context(uint64_t context) WL_EXCLUDES(m_mutex);

@@ -1,14 +1,18 @@
-// Memory that graphs have allocated and not freed by a node of theirs: it is there from a launch until somebody frees it.
+// Memory that graphs have allocated: its addresses, and what of it is there.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
+#include <vector>
 
+#include "client/state/device_memory.h"
 #include "common/base/mutex.h"
 
 namespace warpline::client {
 
-/// What a graph makes of memory beyond its own launch, by the addresses of allocation nodes.
+/// What a graph makes of memory beyond its own launch, by the addresses of allocation nodes: it is there from a launch until
+/// somebody frees it.
 struct MemoryLeft {
     std::set<uint64_t> allocated, freed;  ///< of others
 
@@ -24,9 +28,20 @@ struct MemoryLeft {
     bool empty() const { return allocated.empty() && freed.empty(); }
 };
 
-/// All that there is. A graph cannot be launched again while there is memory of its last launch.
+/// An address that an allocation node has: shared by the graph, those that are made of it, and a capture before.
+using GraphAddress = std::shared_ptr<const DeviceRange>;
+using GraphAddresses = std::vector<GraphAddress>;
+
+/// All that there is. An address is known as long as a graph has it or memory is there.
+///
+/// @thread  any
 class GraphMemory {
 public:
+    explicit GraphMemory(DeviceMemory& memory) : m_memory(memory) {}
+
+    /// Makes the address of an allocation node known. The server's driver has given it: graphs of before have it no more.
+    GraphAddress know(DeviceRange range) WL_EXCLUDES(m_mutex);
+
     /// A graph is about to be launched. @returns false if memory may be there that it allocates: the driver has to say
     bool launch(const MemoryLeft& graph) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
@@ -34,15 +49,25 @@ public:
         for (const uint64_t address : graph.allocated) all_free = m_there.insert(address).second && all_free;
         return all_free;
     }
-    /// These are freed, by the program or a launch.
-    void free(const std::set<uint64_t>& addresses) WL_EXCLUDES(m_mutex) {
+    /// A graph was launched that frees first what is there of its launch before.
+    void launched_anew(const std::set<uint64_t>& addresses) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        for (const uint64_t address : addresses) m_there.erase(address);
+        m_there.insert(addresses.begin(), addresses.end());
     }
+    bool is_there(uint64_t address) const WL_EXCLUDES(m_mutex) {
+        MutexLock lock(m_mutex);
+        return m_there.contains(address);
+    }
+    /// These are freed, by the program or a launch.
+    void free(const std::set<uint64_t>& addresses) WL_EXCLUDES(m_mutex);
 
 private:
-    Mutex m_mutex;
+    void no_graph_has(const DeviceRange& range) WL_EXCLUDES(m_mutex);
+
+    DeviceMemory& m_memory;
+    mutable Mutex m_mutex;
     std::set<uint64_t> m_there WL_GUARDED_BY(m_mutex);
+    std::vector<DeviceRange> m_left_alone WL_GUARDED_BY(m_mutex);  // there, and no graph has the address any more
 };
 
 }  // namespace warpline::client

@@ -60,7 +60,7 @@ public:
 
     DeviceMemory memory;
     FreedMemory freed_memory;
-    GraphMemory graph_memory;
+    GraphMemory graph_memory{memory};
     HostMemory host_memory;
     cuda::abi::MemoryAdvice advice;
     Answers<std::any> answers;         ///< of calls of class cached, by their arguments

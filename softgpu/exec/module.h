@@ -35,6 +35,8 @@ public:
 private:
     void fill_declared();
     void fill_decoded();
+    /// Which a compiler would keep to: for the blocks that the code says it is for.
+    uint32_t most_registers() const;
 
     ModuleImpl& m_module;
     const uint32_t m_index;

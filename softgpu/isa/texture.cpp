@@ -36,7 +36,9 @@ TexturePoint point_of(const Warp& w, const Spec& spec, uint32_t lane) {
         }
     }
     point.has_gradients = spec.has_gradients;
-    if (spec.has_level) point.level = source<float>(w, spec.level)[lane];
+    if (spec.has_level)  // as ptxas takes it: of the coordinates' kind
+        point.level =
+            spec.integer_coordinates ? float(source<int32_t>(w, spec.level)[lane]) : source<float>(w, spec.level)[lane];
     return point;
 }
 

@@ -221,7 +221,7 @@ class ContainersTest(unittest.TestCase):
             code, said = Engine.run(image(name), "-c", list_all, options=["--entrypoint", "/bin/sh"])
             user, *files = said.splitlines()
             self.assertEqual((code, user), (0, "65532"), said)
-            library = {"lib/warpline/libcuda.so.1", "lib/warpline/libnvidia-ml.so.1", "lib/warpline/nvrtc.so"}
+            library = {f"lib/warpline/{name}" for name in ("libcuda.so", "libcuda.so.1", "libnvidia-ml.so.1", "nvrtc.so")}
             scripts = {f"bin/{script}" for script in ("dev", "make-ca", "enrol-server", "enrol-tenant", "lib.sh")}
             server = {"bin/gpu-server"}
             self.assertEqual(set(files), {"server": server, "server-softgpu": server | {"lib/libsoftgpu.so", "lib/libnvidia-ml.so.1"},

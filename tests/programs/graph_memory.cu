@@ -267,6 +267,92 @@ static void conditional() {
     CHECK(cudaStreamDestroy(stream));
 }
 
+// A launch goes on with its memory when the graph and the executable one are gone.
+static void destroyed_in_flight() {
+    const int n = 300000, rounds = 20;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    DeviceArray<int> out(n);
+    CHECK(cudaMemset(out.data(), 0, n * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < rounds; ++i) {
+        int* scratch = nullptr;
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        CHECK(cudaMallocAsync(&scratch, n * sizeof(int), stream));
+        fill<<<(n + 255) / 256, 256, 0, stream>>>(scratch, n, i);
+        accumulate<<<(n + 255) / 256, 256, 0, stream>>>(out.data(), scratch, n);
+        CHECK(cudaFreeAsync(scratch, stream));
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaGraphDestroy(graph));
+        CHECK(cudaGraphExecDestroy(exec));
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    const auto host = out.download();
+    for (int i = 0; i < n; ++i) EXPECT_EQ(host[i], rounds * i + rounds * (rounds - 1) / 2);
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// Memory of a graph may have the addresses of graphs that are gone, and is as large as it is.
+static void addresses_of_before() {
+    constexpr size_t k_piece = 512 << 10, k_pieces = 16;
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (size_t count : {k_pieces, size_t(1), k_pieces, size_t(1)}) {
+        const size_t bytes = k_piece * k_pieces / count;
+        char* memory[k_pieces];
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        for (size_t i = 0; i < count; ++i) CHECK(cudaMallocAsync(&memory[i], bytes, stream));
+        for (size_t i = 0; i < count; ++i) {
+            for (size_t at = 0; at < bytes; at += k_piece) CHECK(cudaMemsetAsync(memory[i] + at, 1, bytes - at, stream));
+        }
+        for (size_t i = 0; i < count; ++i) CHECK(cudaFreeAsync(memory[i], stream));
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaGraphExecDestroy(exec));
+        CHECK(cudaGraphDestroy(graph));
+        CHECK(cudaDeviceGraphMemTrim(0));
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
+// What is not there cannot be freed, and the call says so; what a launch has left can, by its address.
+static void freed_by_address() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (bool relaunch : {false, true}) {
+        int* memory = nullptr;
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        CHECK(cudaMallocAsync(&memory, 4096, stream));
+        CHECK(cudaMemsetAsync(memory, 1, 4096, stream));
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        CHECK(cudaGraphInstantiate(&exec, graph, relaunch ? cudaGraphInstantiateFlagAutoFreeOnLaunch : 0));
+        EXPECT_EQ(cudaFreeAsync(memory, stream), cudaErrorInvalidValue);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+        for (int i = 0; i <= relaunch; ++i) CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaGraphExecDestroy(exec));
+        CHECK(cudaGraphDestroy(graph));
+        int word = 0;
+        CHECK(cudaMemcpyAsync(&word, memory, sizeof word, cudaMemcpyDefault, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(word, 0x01010101);
+        CHECK(cudaFreeAsync(memory, stream));
+        EXPECT_EQ(cudaFreeAsync(memory, stream), cudaErrorInvalidValue);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+        CHECK(cudaStreamSynchronize(stream));
+    }
+    CHECK(cudaStreamDestroy(stream));
+}
+
 int main() {
     captured();
     allocated_by_hand(false);
@@ -274,5 +360,8 @@ int main() {
     freed_by_another();
     outlives_its_graph();
     conditional();
+    destroyed_in_flight();
+    addresses_of_before();
+    freed_by_address();
     return passed("graph memory");
 }

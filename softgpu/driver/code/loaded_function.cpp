@@ -1,9 +1,11 @@
 // A kernel in a context: decoding it at its first use, its attributes.
+#include <algorithm>
 #include <optional>
 
 #include "common/log/log.h"
 #include "cuda/abi/newer_values.h"
 #include "softgpu/driver/code/module.h"
+#include "softgpu/driver/code/registers.h"
 #include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/device/device.h"
@@ -60,13 +62,18 @@ bool knows_newer_attributes() { return driver_version() >= cuda::abi::k_all_newe
 
 }  // namespace
 
+uint32_t LoadedFunction::most_threads() const {
+    const auto all = static_cast<uint64_t>(m_device.attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+    return static_cast<uint32_t>(std::min<uint64_t>(threads_that_fit(registers(), all), max_threads()));
+}
+
 CUresult LoadedFunction::attribute(CUfunction_attribute which, int* value) const {
     const exec::FunctionInfo& known = info();
     if (knows_newer_attributes() && which == cuda::abi::k_function_node_update_supported) return *value = 0, CUDA_SUCCESS;
     if (knows_newer_attributes() && which == cuda::abi::k_function_shared_memory_mode)
         return *value = m_shared_memory_mode, CUDA_SUCCESS;
     switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(max_threads()); break;
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(most_threads()); break;
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(static_shared_bytes()); break;
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = static_cast<int>(known.const_bytes); break;
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(known.local_bytes); break;

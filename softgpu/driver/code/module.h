@@ -62,6 +62,9 @@ public:
     exec::Function& code() const { return *m_code; }
     const exec::FunctionInfo& info() const { return m_code->info(); }
     uint32_t max_threads() const { return m_compiled.max_threads != 0 ? m_compiled.max_threads : info().max_threads; }
+    /// In a block for which there are registers.
+    uint32_t most_threads() const;
+    bool knows_registers() const { return m_compiled.registers != 0; }
     uint32_t registers() const { return m_compiled.registers != 0 ? m_compiled.registers : info().registers; }
     Device& device() const { return m_device; }
     /// Of its own shared variables, as the driver counts them.

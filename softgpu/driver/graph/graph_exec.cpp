@@ -187,6 +187,17 @@ CUresult GraphExec::check_memory() const {
     return CUDA_SUCCESS;
 }
 
+void GraphExec::collect_memory(std::vector<std::shared_ptr<GraphMemory>>& memory) const {
+    MutexLock lock(m_mutex);
+    for (const ExecNode& node : m_nodes) {
+        if (const auto* alloc = std::get_if<MemoryAllocOperation>(&node.body)) memory.push_back(alloc->memory);
+        if (const auto* free = std::get_if<MemoryFreeOperation>(&node.body)) {
+            if (auto freed = GraphMemory::find(free->address)) memory.push_back(std::move(freed));
+        }
+        for (const auto& inner : node.inner) inner->collect_memory(memory);
+    }
+}
+
 void GraphExec::collect_user_objects(std::vector<UserObjectsPtr>& objects) const {
     MutexLock lock(m_mutex);
     if (m_user_objects != nullptr) objects.push_back(m_user_objects);
@@ -243,6 +254,9 @@ std::vector<FencePtr> GraphExec::submit(std::span<const FencePtr> after, int pri
 
 CUresult GraphExec::launch(Stream& stream) {
     FencePtr previous;
+    // The graphs may end while the launch goes on, and what it frees is free for the program from now on.
+    std::vector<std::shared_ptr<GraphMemory>> memory;
+    collect_memory(memory);
     {
         MutexLock lock(m_mutex);
         previous = m_last;
@@ -257,7 +271,12 @@ CUresult GraphExec::launch(Stream& stream) {
     std::vector<UserObjectsPtr> objects;
     collect_user_objects(objects);
     std::function<void()> let_go;
-    if (!objects.empty()) let_go = [objects = std::move(objects)]() mutable { objects.clear(); };
+    if (!objects.empty() || !memory.empty()) {
+        let_go = [objects = std::move(objects), memory = std::move(memory)]() mutable {
+            objects.clear();
+            memory.clear();
+        };
+    }
     FencePtr end = stream.submit_always(std::move(let_go), leaves);
     MutexLock lock(m_mutex);
     m_last = std::move(end);

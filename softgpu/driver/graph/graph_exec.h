@@ -58,6 +58,8 @@ private:
     GraphExec() = default;
     ExecNode* find(uint64_t source) WL_REQUIRES(m_mutex);
     /// Those of the graphs within included.
+    /// What its nodes allocate and free.
+    void collect_memory(std::vector<std::shared_ptr<GraphMemory>>& memory) const;
     void collect_user_objects(std::vector<UserObjectsPtr>& objects) const;
     FencePtr submit_node(const ExecNode& node, std::span<const FencePtr> after, int priority);
     CUresult pair(const Graph& graph, std::vector<GraphNode*>& pairs, CUgraphExecUpdateResultInfo& info) const

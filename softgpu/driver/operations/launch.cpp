@@ -7,6 +7,7 @@
 
 #include "cuda/abi/newer_values.h"
 #include "softgpu/driver/code/module.h"
+#include "softgpu/driver/code/registers.h"
 #include "softgpu/driver/config/version.h"
 #include "softgpu/driver/context/green_context.h"
 #include "softgpu/driver/device/device.h"
@@ -17,8 +18,8 @@ namespace warpline::softgpu::driver {
 
 namespace {
 
-/// Granules in which registers and shared memory are given out. Source: CUDA Occupancy Calculator, 8.x and 9.0.
-constexpr uint64_t k_register_granule = 256, k_shared_granule = 128;
+/// The granule in which shared memory is given out. Source: CUDA Occupancy Calculator, 8.x and 9.0.
+constexpr uint64_t k_shared_granule = 128;
 
 CUresult check_shape(const Device& device, const LaunchRequest& request) {
     constexpr CUdevice_attribute grid_limits[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
@@ -45,6 +46,11 @@ CUresult check_function(const LoadedFunction& function, const LaunchRequest& req
         }
     } else if (threads > function.max_threads()) {
         return CUDA_ERROR_INVALID_VALUE;  // DB-38
+    }
+    if (function.knows_registers()) {
+        const uint64_t in_all = registers_of_block(function.registers(), threads);
+        if (in_all > static_cast<uint64_t>(function.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)))
+            return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     }
     return request.shared_bytes <= function.max_dynamic_shared_bytes() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -167,7 +173,7 @@ uint32_t blocks_per_sm(const Device& device, uint32_t threads, uint64_t shared_b
     uint64_t warps = (threads + k_warp - 1) / k_warp;
     uint64_t blocks = limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
     blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / k_warp / warps);
-    const uint64_t in_all = round_up(registers * k_warp, k_register_granule) * warps;
+    const uint64_t in_all = registers_of_block(registers, threads);
     if (in_all != 0) blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR) / in_all);
     uint64_t taken = round_up(shared_bytes + limit(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK), k_shared_granule);
     blocks = std::min(blocks, limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / taken);

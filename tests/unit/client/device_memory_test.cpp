@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/state/freed_memory.h"
+#include "client/state/graph_memory.h"
 #include "client/state/pool_heap.h"
 
 namespace warpline::client {
@@ -189,6 +190,54 @@ TEST(FreedMemory, B8_is_nobodys_until_the_device_has_done_with_it) {
     EXPECT_TRUE(freed.take(8).empty());
     EXPECT_EQ(freed.take(9).size(), 1u);
     EXPECT_TRUE(freed.take(UINT64_MAX - 1).empty());
+}
+
+/// Memory of a graph, at an address of the driver's.
+DeviceRange graph_range(uint64_t base, uint64_t size) {
+    DeviceRange range = range_at(base, size, MemoryKind::global);
+    range.owner = 1;
+    return range;
+}
+
+TEST_F(DeviceMemoryTest, AddressesOfGraphsAreKnownWhileAGraphHasThem_A6) {
+    GraphMemory graphs(memory);
+    GraphAddress of_graph = graphs.know(graph_range(0x5000, 0x100)), of_exec = of_graph;
+    of_graph.reset();
+    EXPECT_TRUE(memory.find(0x50ff));
+    of_exec.reset();
+    EXPECT_FALSE(memory.find(0x5000));
+}
+
+TEST_F(DeviceMemoryTest, WhatALaunchHasLeftIsKnownUntilItIsFreed_A6) {
+    GraphMemory graphs(memory);
+    GraphAddress address = graphs.know(graph_range(0x5000, 0x100));
+    MemoryLeft left;
+    left.allocate(0x5000);
+    EXPECT_FALSE(graphs.is_there(0x5000));
+    EXPECT_TRUE(graphs.launch(left));
+    EXPECT_TRUE(graphs.is_there(0x5000));
+    EXPECT_FALSE(graphs.launch(left)) << "it is there still";
+    address.reset();
+    EXPECT_TRUE(memory.find(0x5000));
+    graphs.free({0x5000});
+    EXPECT_FALSE(memory.find(0x5000));
+    EXPECT_FALSE(graphs.is_there(0x5000));
+}
+
+TEST_F(DeviceMemoryTest, AnAddressThatTheDriverGivesAnewIsTheNewRanges_A6) {
+    GraphMemory graphs(memory);
+    std::vector<GraphAddress> small;
+    for (uint64_t i = 0; i < 4; ++i) small.push_back(graphs.know(graph_range(0x5000 + 0x100 * i, 0x100)));
+    const GraphAddress large = graphs.know(graph_range(0x5080, 0x200));
+    EXPECT_EQ(memory.find(0x517f)->base, 0x5080u);
+    EXPECT_EQ(memory.find(0x517f)->size_bytes, 0x200u);
+    EXPECT_FALSE(memory.find(0x5000)) << "its second half is another one's";
+    EXPECT_TRUE(memory.find(0x5300));
+    // The end of the old ones is not the new one's, also of one at the same address.
+    const GraphAddress again = graphs.know(graph_range(0x5300, 0x80));
+    small.clear();
+    EXPECT_EQ(memory.find(0x5300)->size_bytes, 0x80u);
+    EXPECT_EQ(memory.find(0x5200)->base, 0x5080u);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Tests of launches.
 #include <algorithm>
+#include <string>
 
 #include "tests/unit/softgpu_driver/library.h"
 
@@ -159,6 +160,48 @@ TEST_F(LaunchTest, OccupancyAgreesWithLimits) {
     EXPECT_CU(CU(cuOccupancyAvailableDynamicSMemPerBlock)(&available, user, 1, 32));
     EXPECT_EQ(available, size_t{64} << 10);
     EXPECT_EQ(CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, nullptr, 32, 0), CUDA_ERROR_INVALID_HANDLE);
+}
+
+/// A kernel that has a hundred words in registers at once. @param bounds  what its code says of how it is launched
+std::string kernel_of_many_registers(const std::string& bounds) {
+    std::string loads, stores;
+    for (int i = 0; i < 100; ++i) {
+        const std::string at = "r" + std::to_string(i), place = "[a+" + std::to_string(4 * i) + "]";
+        loads += "ld.volatile.global.u32 " + at + ", " + place + ";\n";
+        stores += "st.volatile.global.u32 " + place + ", " + at + ";\n";
+    }
+    return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry many(.param .u64 p) " + bounds +
+           " {\n.reg .u64 a;\n.reg .u32 r<100>;\nld.param.u64 a, [p];\n" + loads + stores + "ret;\n}\n";
+}
+
+TEST_F(LaunchTest, RegistersLeaveRoomForTheBlocksThatTheCodeIsFor) {
+    struct Case {
+        const char* bounds;
+        int registers, threads, blocks_of_1024;
+    };
+    const Case cases[] = {{"", 0, 512, 0},
+                          {".maxntid 1024", 64, 1024, 1},
+                          {".maxntid 256 .minnctapersm 4", 64, 256, 0},
+                          {".maxntid 1024 .minnctapersm 2", 64, 1024, 1},  // which no multiprocessor takes
+                          {".maxnreg 40", 40, 1024, 1}};
+    for (const Case& one : cases) {
+        CUmodule module = nullptr;
+        ASSERT_CU(CU(cuModuleLoadData)(&module, kernel_of_many_registers(one.bounds).c_str())) << one.bounds;
+        CUfunction many = kernel(module, "many");
+        int registers = 0, threads = 0, blocks = -1;
+        EXPECT_CU(CU(cuFuncGetAttribute)(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, many));
+        EXPECT_CU(CU(cuFuncGetAttribute)(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, many));
+        EXPECT_CU(CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, many, 1024, 0));
+        if (one.registers != 0)
+            EXPECT_EQ(registers, one.registers) << one.bounds;
+        else
+            EXPECT_GT(registers, 100);
+        EXPECT_EQ(threads, one.threads) << one.bounds;
+        EXPECT_EQ(blocks, one.blocks_of_1024) << one.bounds;
+        EXPECT_CU(CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, many, threads, 0));
+        EXPECT_GE(blocks, 1) << one.bounds;
+        EXPECT_CU(CU(cuModuleUnload)(module));
+    }
 }
 
 }  // namespace

@@ -443,6 +443,7 @@ TEST(SoftgpuTexture, CubeFaces) {
 TEST(SoftgpuTexture, LevelsOfDetail) {
     Textures textures(
         Textures::Kernels{{"level", "tex.level.2d.v4.f32.f32 {r0, r1, r2, r3}, [%t, {c0, c1}], c2;"},
+                          {"texel", "tex.level.2d.v4.f32.s32 {r0, r1, r2, r3}, [%t, {c0, c1}], c2;"},
                           {"grad", "tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [%t, {c0, c1}], {c2, c3}, {c3, c2};"},
                           {"base", "tex.2d.v4.f32.f32 {r0, r1, r2, r3}, [%t, {c0, c1}];"}});
     const float values[] = {10, 20, 30};
@@ -484,6 +485,14 @@ TEST(SoftgpuTexture, LevelsOfDetail) {
     EXPECT_EQ(run("base", {{.3f, .3f}})[0], 20.0f);
     d.min_level = 0;
     d.max_level = 10;
+    // With whole coordinates the level is a whole number, too.
+    d.normalised_coordinates = d.linear_mipmaps = false;
+    const uint64_t handle = add_texture(d);
+    const std::vector<std::array<uint32_t, 4>> whole{{1, 1, 0, 0}, {1, 1, 1, 0}, {1, 1, 2, 0}, {1, 1, 5, 0}};
+    const auto rows = textures.run("texel", handle, whole);
+    remove_texture(handle);
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(as_float(rows[i][0]), values[std::min<size_t>(i, 2)]) << i;
+    d.normalised_coordinates = d.linear_mipmaps = true;
     // A step of a quarter of the texture is two texels of eight: level 1.
     EXPECT_EQ(run("grad", {{.3f, .3f, 0.25f, 0}})[0], 20.0f);
     EXPECT_EQ(run("grad", {{.3f, .3f, 0.125f, 0}})[0], 10.0f);
