@@ -15,6 +15,7 @@
 #include "client/state/function_setup.h"
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "cuda/abi/legacy_launch.h"
 #include "cuda/image/image.h"
 
 namespace warpline::client {
@@ -101,6 +102,8 @@ struct Function {
     Answers<uint64_t> occupancy;  ///< how many of its blocks and clusters fit: also by how it is set up
 
     std::atomic<const LaunchImage*> launch_image{nullptr};  ///< what its launches are made of: released once it is made
+
+    cuda::abi::LegacyLaunch legacy;
 
     Mutex mutex;                                                    // protects what follows
     std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);  ///< the same; null if there is to be none

@@ -7,33 +7,12 @@
 
 namespace warpline::softgpu::driver {
 
-namespace {
-
-/// Copies may be given to the streams of any device, kernels to those of the current one.
-CUresult check_device(const Stream& stream) {
-    Context* current = nullptr;
-    if (current_context_even_failed(current) != CUDA_SUCCESS) return CUDA_SUCCESS;
-    return &current->device() == &stream.context().device() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult launch(const LaunchRequest& request, CUstream handle) {
-    StreamPtr stream;
-    CU_TRY(find_stream(handle, stream));
-    CU_TRY(check_device(*stream));
-    KernelOperation operation;
-    operation.green = stream->green();
-    CU_TRY(make_kernel(stream->context(), request, operation));
-    return enqueue(*stream, std::move(operation));
-}
-
-}  // namespace
-
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                         unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
                         CUstream hStream, void** kernelParams, void** extra) {
     LaunchRequest request{
         f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, false, kernelParams, extra, {}};
-    return launch(request, hStream);
+    return enqueue_launch(request, hStream);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
@@ -41,7 +20,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
                                    unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
     LaunchRequest request{
         f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, true, kernelParams, nullptr, {}};
-    return launch(request, hStream);
+    return enqueue_launch(request, hStream);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
@@ -54,7 +33,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
                           kernelParams,
                           extra,
                           {config->attrs, config->numAttrs}};
-    return launch(request, config->hStream);
+    return enqueue_launch(request, config->hStream);
 }
 
 }  // namespace warpline::softgpu::driver

@@ -12,6 +12,7 @@
 
 #include "common/base/mutex.h"
 #include "cuda/abi/cuda_types.h"
+#include "cuda/abi/legacy_launch.h"
 #include "softgpu/driver/code/jit_options.h"
 #include "softgpu/driver/code/loading.h"
 #include "softgpu/driver/code/managed_variables.h"
@@ -86,14 +87,7 @@ public:
     bool non_portable_cluster() const { return m_non_portable_cluster.load() != 0; }
     std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
 
-    /// Parameters and shape of the calls before cuLaunchKernel (cuParamSet*, cuFuncSetBlockShape, cuLaunch).
-    struct LegacyLaunch {
-        Bytes params;
-        uint32_t block[3] = {1, 1, 1};
-        uint32_t shared_bytes = 0;
-    };
-    Mutex legacy_mutex;
-    LegacyLaunch legacy WL_GUARDED_BY(legacy_mutex);
+    cuda::abi::LegacyLaunch legacy;
 
 private:
     const std::weak_ptr<Context> m_context;  // queued launches may outlive it

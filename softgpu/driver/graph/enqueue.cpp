@@ -118,4 +118,25 @@ CUresult enqueue(Stream& stream, BatchMemoryOperation operation) {
     return CUDA_SUCCESS;
 }
 
+namespace {
+
+/// Copies may be given to the streams of any device, kernels to those of the current one.
+CUresult check_device(const Stream& stream) {
+    Context* current = nullptr;
+    if (current_context_even_failed(current) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    return &current->device() == &stream.context().device() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
+CUresult enqueue_launch(const LaunchRequest& request, CUstream handle) {
+    StreamPtr stream;
+    CU_TRY(find_stream(handle, stream));
+    CU_TRY(check_device(*stream));
+    KernelOperation operation;
+    operation.green = stream->green();
+    CU_TRY(make_kernel(stream->context(), request, operation));
+    return enqueue(*stream, std::move(operation));
+}
+
 }  // namespace warpline::softgpu::driver

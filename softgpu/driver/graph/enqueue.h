@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
-#include "softgpu/driver/operations/operation.h"
+#include "softgpu/driver/operations/launch.h"
 
 namespace warpline::softgpu::driver {
 
 /// Hands an operation to a stream: a node if the stream is being captured, else work.
 CUresult enqueue(Stream& stream, KernelOperation operation);
+/// The same from what a launch call says. @errors  those of make_kernel(), and invalid handle (a stream of another device)
+CUresult enqueue_launch(const LaunchRequest& request, CUstream stream);
 CUresult enqueue(Stream& stream, HostOperation operation);
 CUresult enqueue(Stream& stream, BatchMemoryOperation operation);
 
