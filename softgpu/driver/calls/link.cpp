@@ -32,6 +32,12 @@ CUresult check_options(unsigned count, CUjit_option* options, void** values) {
     return JitOptions::read(count, options, values, ignored);
 }
 
+/// libcudadevrt.a, of machine code: what can be had of it kernels have anyway, and of the rest loading them tells.
+bool is_device_runtime(BytesView data) {
+    const std::string_view archive = as_text(data);
+    return archive.starts_with("!<arch>\n") && archive.find("cuda_device_runtime.o/") != std::string_view::npos;
+}
+
 CUresult add(LinkState& state, CUjitInputType type, BytesView data) {
     switch (type) {
         case CU_JIT_INPUT_PTX: {
@@ -51,10 +57,14 @@ CUresult add(LinkState& state, CUjitInputType type, BytesView data) {
             state.ptx.insert(state.ptx.end(), code->ptx.begin(), code->ptx.end());
             return CUDA_SUCCESS;
         }
-        case CU_JIT_INPUT_OBJECT:
         case CU_JIT_INPUT_LIBRARY:
+            if (is_device_runtime(data)) return CUDA_SUCCESS;
+            [[fallthrough]];
+        case CU_JIT_INPUT_OBJECT:
         case CU_JIT_INPUT_NVVM:
-            WL_LOG(error, "softgpu", "cuLink: host objects, libraries and NVVM are not linked; pass PTX or a fatbin with PTX");
+            WL_LOG(error, "softgpu",
+                   "cuLink: host objects, NVVM, and libraries other than libcudadevrt.a are not linked; pass PTX or a fatbin "
+                   "with PTX");
             return CUDA_ERROR_NOT_SUPPORTED;
         default: return CUDA_ERROR_INVALID_VALUE;
     }

@@ -181,6 +181,11 @@ TEST_F(ModuleTest, LinksSeveralTexts) {
               CUDA_ERROR_INVALID_VALUE);
     EXPECT_CU(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_PTX, caller.data(), caller.size() + 1, "a", 0, nullptr, nullptr));
     EXPECT_CU(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_PTX, callee.data(), callee.size() + 1, "b", 0, nullptr, nullptr));
+    // The library of the device's run time is there in any case; of others nothing is.
+    std::string library = "!<arch>\ncuda_device_runtime.o/", other = "!<arch>\nmine.o/";
+    EXPECT_CU(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_LIBRARY, library.data(), library.size(), "l", 0, nullptr, nullptr));
+    EXPECT_EQ(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_LIBRARY, other.data(), other.size(), "o", 0, nullptr, nullptr),
+              CUDA_ERROR_NOT_SUPPORTED);
     void* image = nullptr;
     size_t bytes = 0;
     ASSERT_CU(CU(cuLinkComplete)(state, &image, &bytes));
