@@ -2,6 +2,8 @@
 // that came with CUDA 12 (cnpv2), without waiting for children. Streams and events order nothing here that the order of
 // launching does not (device_launch.h).
 #include <array>
+#include <span>
+#include <utility>
 
 #include "softgpu/exec/device_launch.h"
 #include "softgpu/exec/launch.h"
@@ -98,12 +100,31 @@ constexpr Entrance k_entrances[] = {
     {"EventDestroy", 1, &call_order},
 };
 
+// The library's own functions, for code that is linked at run time: there its machine code would be.
+constexpr std::string_view k_library_prefix = "__cudaCDP2";
+constexpr Entrance k_of_library[] = {
+    {"GetParameterBufferV2", 4, &call_parameter_buffer},
+    {"LaunchDeviceV2", 2, &call_launch},
+    {"LaunchDeviceV2_ptsz", 2, &call_launch},
+    {"StreamCreateWithFlags", 2, &call_create},
+    {"StreamDestroy", 1, &call_order},
+    {"StreamWaitEvent", 3, &call_order},
+    {"StreamWaitEvent_ptsz", 3, &call_order},
+    {"EventCreateWithFlags", 2, &call_create},
+    {"EventRecord", 2, &call_order},
+    {"EventRecord_ptsz", 2, &call_order},
+    {"EventDestroy", 1, &call_order},
+};
+
 }  // namespace
 
 Handler device_runtime_function(std::string_view name, uint32_t arg_count) {
-    if (name.substr(0, k_prefix.size()) != k_prefix) return nullptr;
-    for (const Entrance& entrance : k_entrances) {
-        if (name.substr(k_prefix.size()) == entrance.name && arg_count == entrance.arg_count) return entrance.handler;
+    for (const auto& [prefix, entrances] : {std::pair(k_prefix, std::span<const Entrance>(k_entrances)),
+                                            std::pair(k_library_prefix, std::span<const Entrance>(k_of_library))}) {
+        if (!name.starts_with(prefix)) continue;
+        for (const Entrance& entrance : entrances) {
+            if (name.substr(prefix.size()) == entrance.name && arg_count == entrance.arg_count) return entrance.handler;
+        }
     }
     return nullptr;
 }

@@ -201,5 +201,84 @@ TEST_F(ModuleTest, LinksSeveralTexts) {
     EXPECT_EQ(value, 42u);
 }
 
+TEST_F(ModuleTest, KernelsThatAreLinkedAtRunTimeLaunchKernels_A4) {
+    // As nvcc compiles child<<<1, 32>>>(out, 5) for code that is linked later.
+    std::string text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 r) __cudaCDP2GetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], .param .align 4 .b8 b[12], .param .b32 s);
+.extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2(.param .b64 p, .param .b64 s);
+.visible .entry child(.param .u64 out, .param .u32 value) {
+    .reg .b64 %a, %o;
+    .reg .b32 %v, %t;
+    ld.param.u64 %a, [out];
+    ld.param.u32 %v, [value];
+    mov.u32 %t, %tid.x;
+    add.u32 %v, %v, %t;
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %a, %a, %o;
+    st.global.u32 [%a], %v;
+    ret;
+}
+.visible .entry parent(.param .u64 out) {
+    .reg .b64 %k, %buffer, %a;
+    .reg .b32 %r;
+    .reg .pred %none;
+    ld.param.u64 %a, [out];
+    mov.u64 %k, child;
+    {
+    .param .b64 p0;
+    .param .align 4 .b8 p1[12];
+    .param .align 4 .b8 p2[12];
+    .param .b32 p3;
+    .param .b64 r0;
+    st.param.b64 [p0], %k;
+    st.param.b32 [p1], 1;
+    st.param.b32 [p1+4], 1;
+    st.param.b32 [p1+8], 1;
+    st.param.b32 [p2], 32;
+    st.param.b32 [p2+4], 1;
+    st.param.b32 [p2+8], 1;
+    st.param.b32 [p3], 0;
+    call.uni (r0), __cudaCDP2GetParameterBufferV2, (p0, p1, p2, p3);
+    ld.param.b64 %buffer, [r0];
+    }
+    setp.eq.s64 %none, %buffer, 0;
+    @%none bra end;
+    st.u64 [%buffer], %a;
+    st.u32 [%buffer+8], 5;
+    {
+    .param .b64 p0;
+    .param .b64 p1;
+    .param .b32 r0;
+    st.param.b64 [p0], %buffer;
+    st.param.b64 [p1], 0;
+    call.uni (r0), __cudaCDP2LaunchDeviceV2, (p0, p1);
+    ld.param.b32 %r, [r0];
+    }
+end:
+    ret;
+}
+)";
+    CUlinkState state = nullptr;
+    ASSERT_CU(CU(cuLinkCreate_v2)(0, nullptr, nullptr, &state));
+    ASSERT_CU(CU(cuLinkAddData_v2)(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "a", 0, nullptr, nullptr));
+    void* image = nullptr;
+    size_t bytes = 0;
+    ASSERT_CU(CU(cuLinkComplete)(state, &image, &bytes));
+    CUmodule module = nullptr;
+    ASSERT_CU(CU(cuModuleLoadData)(&module, image));
+    EXPECT_CU(CU(cuLinkDestroy)(state));
+    CUdeviceptr address = 0;
+    ASSERT_CU(CU(cuMemAlloc_v2)(&address, 128));
+    void* params[] = {&address};
+    ASSERT_CU(CU(cuLaunchKernel)(kernel(module, "parent"), 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+    uint32_t out[32] = {};
+    EXPECT_CU(CU(cuMemcpyDtoH_v2)(out, address, sizeof out));
+    for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], 5 + i);
+    EXPECT_CU(CU(cuMemFree_v2)(address));
+    EXPECT_CU(CU(cuModuleUnload)(module));
+}
+
 }  // namespace
 }  // namespace softgpu_test
