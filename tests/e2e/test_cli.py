@@ -24,6 +24,12 @@ warpline = harness.warpline
 
 
 class CommandTest(unittest.TestCase):
+    def test_a4_the_library_has_the_name_without_a_version_too(self):
+        folder = harness.BUILD / "lib" / "warpline"
+        for name in (folder / "libcuda.so", folder / "direct" / "libcuda.so"):
+            self.assertTrue(name.is_symlink() and name.exists(), name)
+            self.assertEqual(name.readlink().name, "libcuda.so.1")
+
     def test_version_and_help(self):
         self.assertRegex(warpline("--version").stdout, r"\d+\.\d+\.\d+")
         said = warpline("--help")
