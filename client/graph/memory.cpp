@@ -38,10 +38,9 @@ CUresult captured(Call& call, CUresult result, CUdeviceptr address, uint64_t siz
     if (result == CUDA_SUCCESS) *out = address;
     if (const Stream* state = stream_state(call, stream)) {
         const uint64_t id = state->capture_id.load();
-        call.state.captures.note_memory(id, [&](MemoryLeft& left) {
-            if (result == CUDA_SUCCESS) left.allocate(address);
+        call.state.captures.note_memory(id, [&](MemoryNodes& memory) {
+            if (known) memory.allocate(std::move(known));
         });
-        if (known) call.state.captures.add_address(id, std::move(known));
     }
     return result;
 }
@@ -51,14 +50,13 @@ void note_allocated(Call& call, const NewNode& node, GraphAddress address) {
     Graph& graph = *call.state.graphs.find(to_token(node.graph));
     graph.memory.store(true);
     MutexLock lock(graph.mutex);
-    graph.left.allocate(address->base);
-    graph.addresses.push_back(std::move(address));
+    graph.memory_nodes.allocate(std::move(address));
 }
 void note_freed(Call& call, const NewNode& node, CUdeviceptr address) {
     Graph& graph = *call.state.graphs.find(to_token(node.graph));
     graph.memory.store(true);
     MutexLock lock(graph.mutex);
-    graph.left.free(address);
+    graph.memory_nodes.free(address);
 }
 
 }  // namespace

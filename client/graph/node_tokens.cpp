@@ -40,11 +40,11 @@ void end_graph(State& state, uint64_t graph) {
     Graph* known = state.graphs.find(graph);
     if (!known) return;
     std::vector<uint64_t> nodes;
-    GraphAddresses addresses;  // given up without the lock
+    MemoryNodes memory;  // given up without the lock
     {
         MutexLock lock(known->mutex);
         nodes.swap(known->nodes);
-        addresses.swap(known->addresses);
+        std::swap(memory, known->memory_nodes);
     }
     for (uint64_t node : nodes) end_node(state, node);
     state.graphs.remove(graph);

@@ -91,9 +91,7 @@ CUresult hook_client_cuStreamEndCapture(Call& call, CUstream hStream, CUgraph* p
         if (capture->memory) made->memory.store(true);
         {
             MutexLock lock(made->mutex);
-            made->left.add(call.state.captures.left(id));
-            const GraphAddresses addresses = call.state.captures.addresses(id);
-            made->addresses.insert(made->addresses.end(), addresses.begin(), addresses.end());
+            made->memory_nodes.add(call.state.captures.memory(id));
         }
         for (const UserReferencesPtr& references : call.state.captures.kept(id)) made->references->add_inner(references);
     }

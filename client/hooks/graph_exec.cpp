@@ -45,17 +45,11 @@ CUresult instantiate(Call& call, CUgraphExec* out, CUgraph graph, uint64_t flags
         return result;
     }
     made.object->source = to_token(graph);
-    GraphAddresses addresses;
     {
         MutexLock lock(source->mutex);
-        made.object->left = source->left;
-        addresses = source->addresses;
+        made.object->memory = source->memory_nodes;
     }
-    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) made.object->freed_anew.swap(made.object->left.allocated);
-    {
-        MutexLock lock(made.object->mutex);
-        made.object->addresses = std::move(addresses);
-    }
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) made.object->freed_anew.swap(made.object->memory.allocated);
     exchange_references(*made.object, source->references->clone());
     *out = to_handle<CUgraphExec>(made.token);
     return CUDA_SUCCESS;
@@ -122,14 +116,14 @@ CUresult hook_client_cuGraphLaunch(Call& call, CUgraphExec hGraph, CUstream hStr
     const std::optional<Bytes> bytes = gather_sources(call, sources, stream);
     if (!launch.targets.empty() || launch.host_functions || tell_end) call.graph_launch = &launch;
     // Where it may be refused, for memory of the launch before, it waits.
-    const bool is_certain = exec->left.empty() || call.state.graph_memory.launch(exec->left);
+    const bool is_certain = exec->memory.leaves_nothing() || call.state.graph_memory.launch(exec->memory);
     const auto send = is_certain ? gen::issue_cuGraphLaunch : gen::request_cuGraphLaunch;
     const CUresult result = bytes ? send(call, to_token(hGraph), stream, sources, tell_end, *bytes)
                                   : send(call, to_token(hGraph), stream, {}, tell_end, {});
     call.graph_launch = nullptr;
     if (result == CUDA_SUCCESS && call.state.gates.any_in_graphs()) note_gate(call, stream);
     if (result == CUDA_SUCCESS && !exec->freed_anew.empty()) call.state.graph_memory.launched_anew(exec->freed_anew);
-    if (result == CUDA_SUCCESS && !exec->left.freed.empty()) call.state.graph_memory.free(exec->left.freed);
+    if (result == CUDA_SUCCESS && !exec->memory.freed.empty()) call.state.graph_memory.free(exec->memory.freed);
     // A function may be the only sign of the launch's end.
     if (launch.host_functions && result == CUDA_SUCCESS) call.session.calls().send_now();
     return result;
@@ -164,10 +158,10 @@ CUresult hook_client_cuGraphExecDestroy(Call& call, CUgraphExec hGraphExec) {
     CUresult result = gen::issue_cuGraphExecDestroy(call, to_token(hGraphExec));
     if (result != CUDA_SUCCESS) return result;
     exchange_references(*exec, nullptr);
-    GraphAddresses addresses;  // given up without the lock
+    std::vector<GraphAddress> addresses;  // given up without the lock
     {
         MutexLock lock(exec->mutex);
-        addresses.swap(exec->addresses);
+        addresses.swap(exec->memory.addresses);
     }
     call.state.graph_execs.remove(to_token(hGraphExec));
     return result;

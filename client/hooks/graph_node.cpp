@@ -114,17 +114,14 @@ CUresult add_moved_child(Call& call, const NewNode& node, CUgraph child) {
     graph->is_moved.store(true);
     if (outer.is_body.load()) graph->is_body.store(true);
     if (graph->memory.load()) outer.memory.store(true);
-    MemoryLeft left;
-    GraphAddresses addresses;
+    MemoryNodes memory;
     {
         MutexLock lock(graph->mutex);
-        left = graph->left;
-        addresses = graph->addresses;
+        memory = graph->memory_nodes;
     }
     {
         MutexLock lock(outer.mutex);
-        outer.left.add(left);
-        outer.addresses.insert(outer.addresses.end(), addresses.begin(), addresses.end());
+        outer.memory_nodes.add(memory);
     }
     GraphNode& made = *call.state.graph_nodes.find(to_token(*node.out));
     MutexLock lock(made.mutex);

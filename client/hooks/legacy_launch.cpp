@@ -10,7 +10,7 @@ namespace {
 template <typename Act>
 CUresult with(Call& call, CUfunction handle, Act act) {
     Function* function = call.state.functions.find(to_token(handle));
-    return function ? act(function->legacy) : CUDA_ERROR_INVALID_HANDLE;
+    return function ? act(function->legacy_launch()) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult launch(Call& call, CUfunction handle, int width, int height, CUstream stream) {

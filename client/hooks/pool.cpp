@@ -174,7 +174,7 @@ CUresult hook_client_cuMemFreeAsync(Call& call, CUdeviceptr dptr, CUstream hStre
         if (result != CUDA_SUCCESS) return result;
         if (captured)
             call.state.captures.note_memory(stream_state(call, stream)->capture_id.load(),
-                                            [&](MemoryLeft& left) { left.free(dptr); });
+                                            [&](MemoryNodes& memory) { memory.free(dptr); });
         else
             call.state.graph_memory.free({dptr});
         return result;

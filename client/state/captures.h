@@ -36,7 +36,7 @@ public:
 
     void begin(uint64_t id, const Capture& capture) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
-        m_active.emplace(id, Active{capture, {}, {}, {}, {}});
+        m_active.emplace(id, Active{capture, {}, {}, {}});
         m_count.store(m_active.size(), std::memory_order_release);
     }
     void end(uint64_t id) WL_EXCLUDES(m_mutex) {
@@ -81,29 +81,18 @@ public:
         if (auto it = m_active.find(id); it != m_active.end()) it->second.capture.graph = graph;
     }
 
-    /// An allocation was captured, or the end of one. @param note  what becomes of what the graph leaves
-    void note_memory(uint64_t id, FunctionRef<void(MemoryLeft&)> note) WL_EXCLUDES(m_mutex) {
+    /// An allocation was captured, or the end of one. @param note  what becomes of the graph's memory
+    void note_memory(uint64_t id, FunctionRef<void(MemoryNodes&)> note) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         auto it = m_active.find(id);
         if (it == m_active.end()) return;
         it->second.capture.memory = true;
-        note(it->second.left);
+        note(it->second.memory);
     }
-    MemoryLeft left(uint64_t id) const WL_EXCLUDES(m_mutex) {
+    MemoryNodes memory(uint64_t id) const WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         auto it = m_active.find(id);
-        return it != m_active.end() ? it->second.left : MemoryLeft();
-    }
-
-    /// The address of a captured allocation, which the captured graph has.
-    void add_address(uint64_t id, GraphAddress address) WL_EXCLUDES(m_mutex) {
-        MutexLock lock(m_mutex);
-        if (auto it = m_active.find(id); it != m_active.end()) it->second.addresses.push_back(std::move(address));
-    }
-    GraphAddresses addresses(uint64_t id) const WL_EXCLUDES(m_mutex) {
-        MutexLock lock(m_mutex);
-        auto it = m_active.find(id);
-        return it != m_active.end() ? it->second.addresses : GraphAddresses();
+        return it != m_active.end() ? it->second.memory : MemoryNodes();
     }
 
     /// What a node has of the program that was captured belongs to the captured graph.
@@ -185,8 +174,7 @@ private:
         Capture capture;
         std::map<const Stream*, uint64_t> blocking;  // streams for which the legacy one of their context waits
         std::vector<UserReferencesPtr> kept;
-        MemoryLeft left;
-        GraphAddresses addresses;
+        MemoryNodes memory;
     };
     static bool holds_up(const Active& active, uint64_t context) {
         return std::any_of(active.blocking.begin(), active.blocking.end(),

@@ -103,12 +103,18 @@ struct Function {
 
     std::atomic<const LaunchImage*> launch_image{nullptr};  ///< what its launches are made of: released once it is made
 
-    cuda::abi::LegacyLaunch legacy;
+    /// What has been set for its next cuLaunch: few programs do.
+    cuda::abi::LegacyLaunch& legacy_launch() WL_EXCLUDES(mutex) {
+        MutexLock lock(mutex);
+        if (!legacy) legacy = std::make_unique<cuda::abi::LegacyLaunch>();
+        return *legacy;
+    }
 
-    Mutex mutex;                                                    // protects what follows
-    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);  ///< the same; null if there is to be none
-    bool image_is_made WL_GUARDED_BY(mutex) = false;                ///< or was tried
-    std::map<size_t, FunctionSetup> setups WL_GUARDED_BY(mutex);    ///< by place
+    Mutex mutex;                                                           // protects what follows
+    std::unique_ptr<cuda::abi::LegacyLaunch> legacy WL_GUARDED_BY(mutex);  ///< made at its first use
+    std::shared_ptr<const LaunchImage> image WL_GUARDED_BY(mutex);         ///< the same; null if there is to be none
+    bool image_is_made WL_GUARDED_BY(mutex) = false;                       ///< or was tried
+    std::map<size_t, FunctionSetup> setups WL_GUARDED_BY(mutex);           ///< by place
 };
 
 }  // namespace warpline::client

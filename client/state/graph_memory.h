@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "client/state/device_memory.h"
@@ -11,26 +12,30 @@
 
 namespace warpline::client {
 
-/// What a graph makes of memory beyond its own launch, by the addresses of allocation nodes: it is there from a launch until
-/// somebody frees it.
-struct MemoryLeft {
-    std::set<uint64_t> allocated, freed;  ///< of others
+/// An address that an allocation node has: shared by the graph, those that are made of it, and a capture before.
+using GraphAddress = std::shared_ptr<const DeviceRange>;
 
-    void allocate(uint64_t address) { allocated.insert(address); }
+/// What the nodes of a graph that allocate and free come to.
+struct MemoryNodes {
+    /// What there is beyond a launch, from that until somebody frees it; and what of others it frees.
+    std::set<uint64_t> allocated, freed;
+    std::vector<GraphAddress> addresses;  ///< of all allocation nodes
+
+    void allocate(GraphAddress address) {
+        allocated.insert(address->base);
+        addresses.push_back(std::move(address));
+    }
     void free(uint64_t address) {
         if (allocated.erase(address) == 0) freed.insert(address);
     }
-    /// What another one does becomes part of it.
-    void add(const MemoryLeft& other) {
-        for (const uint64_t address : other.allocated) allocate(address);
+    /// What another graph does becomes part of it.
+    void add(const MemoryNodes& other) {
+        allocated.insert(other.allocated.begin(), other.allocated.end());
         for (const uint64_t address : other.freed) free(address);
+        addresses.insert(addresses.end(), other.addresses.begin(), other.addresses.end());
     }
-    bool empty() const { return allocated.empty() && freed.empty(); }
+    bool leaves_nothing() const { return allocated.empty() && freed.empty(); }
 };
-
-/// An address that an allocation node has: shared by the graph, those that are made of it, and a capture before.
-using GraphAddress = std::shared_ptr<const DeviceRange>;
-using GraphAddresses = std::vector<GraphAddress>;
 
 /// All that there is. An address is known as long as a graph has it or memory is there.
 ///
@@ -43,7 +48,7 @@ public:
     GraphAddress know(DeviceRange range) WL_EXCLUDES(m_mutex);
 
     /// A graph is about to be launched. @returns false if memory may be there that it allocates: the driver has to say
-    bool launch(const MemoryLeft& graph) WL_EXCLUDES(m_mutex) {
+    bool launch(const MemoryNodes& graph) WL_EXCLUDES(m_mutex) {
         MutexLock lock(m_mutex);
         bool all_free = true;
         for (const uint64_t address : graph.allocated) all_free = m_there.insert(address).second && all_free;

@@ -89,8 +89,7 @@ struct Graph {
     std::atomic<bool> is_child{false};         ///< a child graph's node's: it ends with that, is cloned or part of its graph
     std::atomic<bool> is_moved{false};         ///< and was not copied for it
     Mutex mutex;                               // protects what follows
-    MemoryLeft left WL_GUARDED_BY(mutex);
-    GraphAddresses addresses WL_GUARDED_BY(mutex);     ///< of its allocation nodes
+    MemoryNodes memory_nodes WL_GUARDED_BY(mutex);
     std::vector<uint64_t> nodes WL_GUARDED_BY(mutex);  ///< tokens of those that are known here; they end with it
     UserReferencesPtr references = std::make_shared<UserReferences>();  ///< shared with the node that holds the graph
 };
@@ -129,13 +128,12 @@ struct GraphNode {
 /// An executable graph, and what it has to do with the program's memory.
 struct GraphExec {
     uint64_t context = 0;
-    uint64_t source = 0;                            ///< token of the graph that it was made of
-    uint64_t made = 0;                              ///< number of the call that has made it
-    MemoryLeft left;                                ///< as of its graph; never changed; empty: what it allocates a launch frees
-    std::set<uint64_t> freed_anew;                  ///< what it leaves, if the next launch frees that first; never changed
-    std::atomic<bool> concerned{false};             ///< it has host copies or host functions
-    Mutex mutex;                                    // protects what follows
-    GraphAddresses addresses WL_GUARDED_BY(mutex);  ///< of its graph's allocation nodes
+    uint64_t source = 0;  ///< token of the graph that it was made of
+    uint64_t made = 0;    ///< number of the call that has made it
+    MemoryNodes memory;   ///< as of its graph, without what is in `freed_anew`; only its addresses change, with `mutex`
+    std::set<uint64_t> freed_anew;                       ///< what it leaves, if the next launch frees that first; never changed
+    std::atomic<bool> concerned{false};                  ///< it has host copies or host functions
+    Mutex mutex;                                         // protects what follows
     std::vector<uint64_t> sources WL_GUARDED_BY(mutex);  ///< copies from it that are read at each launch
     std::vector<uint64_t> targets WL_GUARDED_BY(mutex);
     bool host_functions WL_GUARDED_BY(mutex) = false;

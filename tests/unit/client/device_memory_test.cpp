@@ -211,13 +211,14 @@ TEST_F(DeviceMemoryTest, AddressesOfGraphsAreKnownWhileAGraphHasThem_A6) {
 TEST_F(DeviceMemoryTest, WhatALaunchHasLeftIsKnownUntilItIsFreed_A6) {
     GraphMemory graphs(memory);
     GraphAddress address = graphs.know(graph_range(0x5000, 0x100));
-    MemoryLeft left;
-    left.allocate(0x5000);
+    MemoryNodes nodes;
+    nodes.allocate(address);
     EXPECT_FALSE(graphs.is_there(0x5000));
-    EXPECT_TRUE(graphs.launch(left));
+    EXPECT_TRUE(graphs.launch(nodes));
     EXPECT_TRUE(graphs.is_there(0x5000));
-    EXPECT_FALSE(graphs.launch(left)) << "it is there still";
+    EXPECT_FALSE(graphs.launch(nodes)) << "it is there still";
     address.reset();
+    nodes.addresses.clear();
     EXPECT_TRUE(memory.find(0x5000));
     graphs.free({0x5000});
     EXPECT_FALSE(memory.find(0x5000));
