@@ -87,4 +87,7 @@ inline CUstream per_thread_stream(CUstream stream) { return stream ? stream : CU
 /// True for the three stream handles that are no tokens: default, legacy, per-thread.
 inline bool is_special_stream(CUstream stream) { return reinterpret_cast<uint64_t>(stream) <= 2; }
 
+/// Batches take no default stream but the thread's own.
+inline bool takes_batches(CUstream stream) { return !is_special_stream(stream) || stream == CU_STREAM_PER_THREAD; }
+
 }  // namespace warpline::client

@@ -123,9 +123,6 @@ CUresult copy_batch_3d(Call& call, std::span<const CUDA_MEMCPY3D_BATCH_OP> list,
     });
 }
 
-/// Batches take no default stream but the thread's own.
-bool takes_batches(CUstream stream) { return !is_special_stream(stream) || stream == CU_STREAM_PER_THREAD; }
-
 /// Null means the current context.
 CUresult find_peers(const Call& call, CUcontext& destination, CUcontext& source) {
     for (CUcontext* side : {&destination, &source}) {

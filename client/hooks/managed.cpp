@@ -47,7 +47,7 @@ CUresult range_attribute(const Call& call, void* data, size_t bytes, CUmem_range
 
 CUresult check_batch(const Call& call, const CUdeviceptr* addresses, const size_t* sizes, size_t count,
                      unsigned long long flags, CUstream stream) {
-    if (count == 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (count == 0 || flags != 0 || !takes_batches(stream)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
         if (CUresult refused = check_managed(call, addresses[i], sizes[i]); refused != CUDA_SUCCESS) return refused;
     }

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -127,6 +128,35 @@ struct Given : Nothing {
         if (!shared_buffers::may_be_shared(theirs)) return;
         std::memcpy(&own, theirs, sizeof own);
         std::get<Index>(args) = &own;
+    }
+};
+/// A text that others than the calling thread read: a process that it becomes or starts.
+template <size_t Index>
+struct OwnText : Nothing {
+    std::string own;
+    void prepare(const auto& args) {
+        const char* const theirs = std::get<Index>(args);
+        if (!shared_buffers::may_be_shared(theirs)) return;
+        own = theirs;
+        std::get<Index>(args) = own.data();
+    }
+};
+/// The same of a list of texts with null at its end, any of which may be in memory that is shared.
+template <size_t Index>
+struct OwnTexts : Nothing {
+    std::vector<std::string> own;
+    std::vector<char*> list;
+    void prepare(const auto& args) {
+        char* const* const theirs = std::get<Index>(args);
+        if (!theirs) return;
+        bool any = shared_buffers::may_be_shared(theirs);
+        size_t count = 0;
+        for (; theirs[count]; ++count) any = any || shared_buffers::may_be_shared(theirs[count]);
+        if (!any) return;
+        own.assign(theirs, theirs + count);
+        for (std::string& text : own) list.push_back(text.data());
+        list.push_back(nullptr);
+        std::get<Index>(args) = list.data();
     }
 };
 /// A file's lock, with those commands that have one.

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "client/managed/call_rows.h"
 #include "client/managed/earlier_masks.h"
@@ -82,8 +83,12 @@ struct Mask : Row<Name, int(int, const sigset_t*, sigset_t*)> {
             // Whoever has blocked it without us has it open again.
             if (how == SIG_UNBLOCK && signal_mask::has(*set, SIGSEGV)) sigaddset(&noted, SIGSEGV);
         }
-        const int result = Mask::real(how, set ? &noted : nullptr, before);
-        if (result == 0 && before) signal_mask::to_program(*before);
+        // What the kernel writes goes by memory of our own: the device may have the program's page.
+        sigset_t told{};
+        const int result = Mask::real(how, set ? &noted : nullptr, before ? &told : nullptr);
+        if (result != 0 || !before) return result;
+        signal_mask::to_program(told);
+        std::memcpy(before, &told, _NSIG / 8);  // as much as the kernel writes
         return result;
     }
 };

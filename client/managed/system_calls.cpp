@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -194,6 +195,23 @@ using Answers =
           StreamBuffer<"setvbuf", int(FILE*, char*, int, size_t)>, StreamBuffer<"setbuffer", void(FILE*, char*, size_t)>,
           StreamBuffer<"setbuf", void(FILE*, char*)>>;
 
+/// What becomes another program, or starts one: it reads its parameters itself, some of them while no signal comes through.
+using Programs = Table<
+    Simple<"execve", int(const char*, char* const*, char* const*), OwnText<0>, OwnTexts<1>, OwnTexts<2>>,
+    Simple<"execv", int(const char*, char* const*), OwnText<0>, OwnTexts<1>>,
+    Simple<"execvp", int(const char*, char* const*), OwnText<0>, OwnTexts<1>>,
+    Simple<"execvpe", int(const char*, char* const*, char* const*), OwnText<0>, OwnTexts<1>, OwnTexts<2>>,
+    Simple<"fexecve", int(int, char* const*, char* const*), OwnTexts<1>, OwnTexts<2>>,
+    Simple<"posix_spawn",
+           int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*, char* const*),
+           Copied<0, pid_t>, OwnText<1>, Given<2, posix_spawn_file_actions_t>, Given<3, posix_spawnattr_t>, OwnTexts<4>,
+           OwnTexts<5>>,
+    Simple<"posix_spawnp",
+           int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*, char* const*),
+           Copied<0, pid_t>, OwnText<1>, Given<2, posix_spawn_file_actions_t>, Given<3, posix_spawnattr_t>, OwnTexts<4>,
+           OwnTexts<5>>,
+    Simple<"system", int(const char*), OwnText<0>>, Simple<"popen", FILE*(const char*, const char*), OwnText<0>>>;
+
 /// The first one is the C library's, whatever else is in the process.
 const std::vector<Import>& imports() {
     static const std::vector<Import> all = [] {
@@ -203,6 +221,7 @@ const std::vector<Import>& imports() {
         Names::add_to(made);
         Waits::add_to(made);
         Answers::add_to(made);
+        Programs::add_to(made);
         signal_calls::add_to(made);
         lock_calls::add_to(made);
         library_loads::add_to(made, attend);

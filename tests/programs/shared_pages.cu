@@ -119,6 +119,13 @@ static void attributes() {
 #if CUDART_VERSION >= 13000
     CHECK(cudaMemAdvise(data, 100000, cudaMemAdviseSetReadMostly, here));
     CHECK(cudaMemPrefetchAsync(data, 100000, here, 0, nullptr));
+    // Batches take no default stream but the thread's own.
+    void* whole = data;
+    size_t bytes = 100000, first = 0;
+    EXPECT_EQ(cudaMemPrefetchBatchAsync(&whole, &bytes, 1, &here, &first, 1, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMemDiscardBatchAsync(&whole, &bytes, 1, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+    CHECK(cudaMemPrefetchBatchAsync(&whole, &bytes, 1, &here, &first, 1, 0, cudaStreamPerThread));
 #else
     CHECK(cudaMemAdvise(data, 100000, cudaMemAdviseSetReadMostly, device));
     CHECK(cudaMemPrefetchAsync(data, 100000, device, nullptr));

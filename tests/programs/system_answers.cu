@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -164,6 +166,46 @@ static void of_processes(Pages& pages) {
     EXPECT_EQ(*signal, SIGUSR2);
 }
 
+// Who starts a program gives it all of what it is told, while the device has that.
+static void of_programs(Pages& pages) {
+    struct Told {
+        char path[16] = "/bin/true";
+        char* arguments[2];
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        pid_t child = 0;
+    };
+    char name[] = "true";
+    char* arguments[] = {name, nullptr};
+    Told told;
+    std::copy_n(arguments, 2, told.arguments);
+    EXPECT_EQ(posix_spawn_file_actions_init(&told.actions), 0);
+    EXPECT_EQ(posix_spawn_file_actions_addopen(&told.actions, 77, "/dev/null", O_RDONLY, 0), 0);
+    EXPECT_EQ(posix_spawnattr_init(&told.attributes), 0);
+    Told* there = pages.take(told);
+    touch<<<1, 1>>>(there->path, 0);  // what has come back with the wait is the device's again
+    EXPECT_EQ(posix_spawn(&there->child, there->path, &there->actions, &there->attributes, there->arguments, environ), 0);
+    int status = -1;
+    EXPECT_EQ(waitpid(there->child, &status, 0), there->child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(posix_spawn_file_actions_destroy(&told.actions), 0);
+    pid_t child = 0;
+    EXPECT_EQ(posix_spawnp(&child, pages.text("no such program"), nullptr, nullptr, arguments, environ), ENOENT);
+    EXPECT_EQ(system(pages.text("exit 3")), 3 << 8);
+    FILE* said = popen(pages.text("echo said"), "r");
+    char text[8] = "";
+    EXPECT(said && fgets(text, sizeof text, said) && std::string(text) == "said\n");
+    EXPECT_EQ(pclose(said), 0);
+
+    sigset_t own;
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &own), 0);
+    for (int (*call)(int, const sigset_t*, sigset_t*) : {+sigprocmask, +pthread_sigmask}) {
+        auto* mask = pages.take<sigset_t>();
+        EXPECT_EQ(call(SIG_BLOCK, nullptr, mask), 0);
+        for (int signal = 1; signal < SIGRTMAX; ++signal) EXPECT_EQ(sigismember(mask, signal), sigismember(&own, signal));
+    }
+}
+
 static void of_the_machine(Pages& pages) {
     auto* name = pages.take<utsname>();
     EXPECT_EQ(uname(name), 0);
@@ -206,6 +248,7 @@ int main(int argc, char** argv) {
     Pages pages(what);
     of_descriptors(pages);
     of_processes(pages);
+    of_programs(pages);
     of_the_machine(pages);
     return passed(what.c_str());
 }
