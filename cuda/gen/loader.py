@@ -75,7 +75,8 @@ def _shown(path: Path) -> str:
 
 
 def _read_all_symbols(folder: Path) -> list[Symbol]:
-    return _read_symbols(folder / "symbols.txt", False) + _read_symbols(folder / "newer_symbols.txt", True)
+    undeclared = ("newer_symbols.txt", "display_symbols.txt")
+    return _read_symbols(folder / "symbols.txt", False) + [s for name in undeclared for s in _read_symbols(folder / name, True)]
 
 
 def _read_symbols(path: Path, newer: bool) -> list[Symbol]:

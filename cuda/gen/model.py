@@ -437,14 +437,14 @@ class Group:
 
 @dataclass
 class Symbol:
-    """A line of symbols.txt or newer_symbols.txt: an ELF symbol of the driver, and the name and version under which cuGetProcAddress
-    finds it."""
+    """A line of symbols.txt and its like: an ELF symbol of the driver, and the name and version under which cuGetProcAddress finds
+    it."""
 
     symbol: str  # "cuMemcpyHtoD_v2_ptds"
     function: str  # "cuMemcpyHtoD"
     version: int  # 7000
     per_thread: bool  # _ptsz / _ptds
-    newer: bool = False  # newer than symbols.txt: the headers that we are built with may not declare it
+    newer: bool = False  # not in symbols.txt: the headers that we are built with may not declare it
 
 
 @dataclass

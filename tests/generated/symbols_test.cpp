@@ -22,7 +22,8 @@ struct Pinned {
 const std::vector<Pinned>& pinned() {
     static const std::vector<Pinned> lines = [] {
         std::vector<Pinned> read;
-        for (const char* name : {WARPLINE_API "/symbols.txt", WARPLINE_API "/newer_symbols.txt"}) {
+        for (const char* name :
+             {WARPLINE_API "/symbols.txt", WARPLINE_API "/newer_symbols.txt", WARPLINE_API "/display_symbols.txt"}) {
             std::ifstream file(name);
             for (std::string line; std::getline(file, line);) {
                 if (line.empty() || line[0] == '#') continue;
@@ -66,11 +67,17 @@ const Answer k_beyond{"", CUDA_ERROR_INVALID_VALUE, static_cast<CUdriverProcAddr
 constexpr cuuint64_t k_per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
 TEST(Symbols, B1_all_are_in_the_table) {
-    EXPECT_EQ(pinned().size(), 637u + 51u) << "those of the toolkit, and what newer ones have";
+    EXPECT_EQ(pinned().size(), 637u + 51u + 35u) << "of the toolkit's stub, of newer ones, for displays";
     EXPECT_EQ(driver_symbols().size(), pinned().size());
     int newest = 0;
     for (const Symbol& symbol : driver_symbols()) newest = std::max(newest, symbol.version);
     EXPECT_EQ(newest, k_newest_version);
+}
+
+TEST(Symbols, A2_those_for_displays_are_found_and_refused) {
+    EXPECT_EQ(ask("cuGraphicsGLRegisterBuffer", 13000, 0, 13000), found("cuGraphicsGLRegisterBuffer"));
+    EXPECT_EQ(ask("cuGLMapBufferObject", 13000, k_per_thread, 13000), found("cuGLMapBufferObject_v2_ptds"));
+    EXPECT_EQ(ask("cuVDPAUCtxCreate", 13000, 0, 13000), found("cuVDPAUCtxCreate_v2"));
 }
 
 TEST(Symbols, A1_what_is_newer_than_the_driver_is_not_there) {
@@ -163,7 +170,7 @@ TEST(Symbols, B1_per_thread_forms_with_the_ordinary_one_to_fall_back_on) {
 
 TEST(Symbols, B1_what_is_not_there) {
     EXPECT_EQ(ask("", 0), k_unknown);  // libcudart's first question
-    EXPECT_EQ(ask("cuGLInit", 2000), k_unknown);
+    EXPECT_EQ(ask("cuWGLGetDevice", 2020), k_unknown);
     EXPECT_EQ(ask("cuMemAlloc_v2", 13000), k_unknown);
     EXPECT_EQ(ask("cuLaunchKernelEx", 11050), k_too_old);
     EXPECT_EQ(ask("cuLaunchKernelEx", 11050, k_per_thread), k_too_old);

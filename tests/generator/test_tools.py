@@ -42,6 +42,9 @@ class PinSymbols(unittest.TestCase):
             out = Path(folder) / "symbols.txt"
             subprocess.run([sys.executable, "-B", TOOLS / "pin_symbols.py", toolkit, out], check=True, capture_output=True)
             self.assertEqual(out.read_text(), (REAL_API / "symbols.txt").read_text())
+            command = [sys.executable, "-B", TOOLS / "pin_symbols.py", "--display", toolkit / "include", out]
+            subprocess.run(command, check=True, capture_output=True)
+            self.assertEqual(out.read_text(), (REAL_API / "display_symbols.txt").read_text())
 
 
 if __name__ == "__main__":

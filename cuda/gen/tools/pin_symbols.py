@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes cuda/api/symbols.txt: the symbols of a toolkit's stub libcuda.so, each with the name and the version under which
-cuGetProcAddress finds it; and cuda/api/newer_symbols.txt: those that the headers of a newer toolkit declare besides.
+cuGetProcAddress finds it; cuda/api/newer_symbols.txt: those that the headers of a newer toolkit declare besides; and
+cuda/api/display_symbols.txt: those for OpenGL, EGL and VDPAU, which the driver has and the stub has not.
 
   pin_symbols.py /usr/local/cuda cuda/api/symbols.txt
   pin_symbols.py --newer INCLUDE cuda/api/symbols.txt cuda/api/newer_symbols.txt
+  pin_symbols.py --display INCLUDE cuda/api/display_symbols.txt
 
 The versions are those of cudaTypedefs.h (PFN_<name>_v<version>[_ptsz|_ptds]): sorted by version they correspond one to one to the
 symbols of that name sorted by suffix (base, _v2, _v3, …). A count that does not agree stops the script.
@@ -17,11 +19,12 @@ import sys
 from pathlib import Path
 
 HEADERS = ("cudaTypedefs.h", "cudaProfilerTypedefs.h")
+DISPLAY_HEADERS = ("cudaGLTypedefs.h", "cudaEGLTypedefs.h", "cudaVDPAUTypedefs.h")
 
 
-def read_versions(include: Path) -> dict[tuple[str, bool], set[int]]:
+def read_versions(include: Path, headers: tuple[str, ...] = HEADERS) -> dict[tuple[str, bool], set[int]]:
     versions: dict[tuple[str, bool], set[int]] = {}
-    for header in HEADERS:
+    for header in headers:
         for name, version, twin in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", (include / header).read_text()):
             versions.setdefault((name, bool(twin)), set()).add(int(version))
     return versions
@@ -69,6 +72,19 @@ def newer(include: Path, pinned: list[tuple[str, str, int, bool]]) -> list[tuple
     return [row for row in rows if row[0] not in known]
 
 
+def display(include: Path) -> list[tuple[str, str, int, bool]]:
+    """Each version of a name is a form of it (base, _v2, …), the per-thread one a twin of the last: with no stub to count by."""
+    text = "".join((include / header).read_text() for header in DISPLAY_HEADERS)
+    suffixes = dict(re.findall(r"\*PFN_(cu\w+?)_v\d+(_ptsz|_ptds)\)", text))
+    versions = {key: sorted(found) for key, found in read_versions(include, DISPLAY_HEADERS).items() if "WGL" not in key[0]}
+    rows = []
+    for (name, twin), found in versions.items():
+        forms = [name + (f"_v{i}" if i > 1 else "") for i in range(1, len(versions[name, False]) + 1)]
+        rows += [(f"{forms[-1]}{suffixes[name]}", name, found[0], True)] if twin else [
+            (form, name, version, False) for form, version in zip(forms, found)]
+    return sorted(rows)
+
+
 def write(path: Path, title: str, rows: list[tuple[str, str, int, bool]]) -> None:
     lines = [
         f"# {title}, made by cuda/gen/tools/pin_symbols.py.",
@@ -85,6 +101,9 @@ def main() -> None:
         rows = newer(include, read_pinned(pinned))
         newest = max(version for _, _, version, _ in rows)
         write(output, f"What the headers of toolkit {newest // 1000}.{newest % 1000 // 10} declare besides symbols.txt", rows)
+        return
+    if sys.argv[1] == "--display":
+        write(Path(sys.argv[3]), "The driver's symbols for displays (toolkit 13.0, its Typedefs headers)", display(Path(sys.argv[2])))
         return
     toolkit, output = Path(sys.argv[1]), Path(sys.argv[2])
     rows = pair(read_symbols(toolkit / "lib64/stubs/libcuda.so"), read_versions(toolkit / "include"))

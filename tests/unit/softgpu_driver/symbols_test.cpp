@@ -18,7 +18,7 @@ TEST(SymbolsTest, FindsTheVersionThatIsAskedFor) {
     EXPECT_EQ(look_up("cuDevicePrimaryCtxRelease", 7000, 0), symbol("cuDevicePrimaryCtxRelease"));
     EXPECT_EQ(look_up("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM), symbol("cuLaunchKernel_ptsz"));
     EXPECT_EQ(look_up("", 0, 0), nullptr);
-    EXPECT_EQ(look_up("cuGLInit", 2000, 0), nullptr);
+    EXPECT_EQ(look_up("cuWGLGetDevice", 2020, 0), nullptr);
 }
 
 TEST(SymbolsTest, ServesTheTableThatLibcudartNeedsFirst) {
